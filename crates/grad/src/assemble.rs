@@ -1,4 +1,4 @@
-//! The definition of a gradient: its signature, the forward values that it needs, and its statements.
+//! Assembles the gradient definition: signature, forward values and statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::tree;
 use crate::versions::Versions;
 use crate::wrt::{self, WrtParams};
 
-/// Walks back from the results, and puts everything together.
+/// Differentiates from the results back to the inputs and assembles the gradient.
 pub(crate) fn assemble(
     module: &Module,
     def: &Def,
@@ -68,20 +68,20 @@ pub(crate) fn assemble(
     parts.finish(module, body, wrt)
 }
 
-/// Which values of the forward pass the caller gives.
+/// Which forward values the caller saves for the gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SavePolicy {
-    /// None: all of them are computed again.
+    /// None: the gradient recomputes all of them.
     RecomputeAll,
-    /// Those that are worth keeping.
+    /// Those that are cheaper to save than to recompute; see `saved`.
     SaveWorthwhile,
 }
 
-/// The gradient of a result, which the caller gives.
+/// The gradient of a result, supplied by the caller.
 struct Cotangent {
     name: String,
     result: String,
-    /// The last value of the result.
+    /// The final version of the result.
     value: String,
 }
 
@@ -124,7 +124,7 @@ fn cotangents(
     found
 }
 
-/// Extents that have got a name are called by it.
+/// Refers to named extents by their names.
 fn name_extents(scope: &mut Scope, versions: &mut Versions, sizes: &[(Poly, String)]) {
     let named = |extent: &Expr| {
         let extent = Poly::of(extent);
@@ -142,7 +142,7 @@ fn name_extents(scope: &mut Scope, versions: &mut Versions, sizes: &[(Poly, Stri
     }
 }
 
-/// Gradients that lead to no input that was asked for are not computed.
+/// Removes gradients that no requested gradient depends on.
 fn without_unused(statements: Vec<Comprehension>, outputs: &[Output]) -> Vec<Comprehension> {
     let mut needed: BTreeSet<String> = outputs.iter().map(|output| output.name.clone()).collect();
     let mut kept = Vec::new();
@@ -161,9 +161,9 @@ struct Parts<'d> {
     scope: Scope,
     cotangents: Vec<Cotangent>,
     outputs: Vec<Output>,
-    /// The values that may be given.
+    /// The forward values that the caller may supply.
     saved: BTreeSet<String>,
-    /// The last values of the results.
+    /// The final versions of the results.
     results: Vec<String>,
 }
 
@@ -202,14 +202,14 @@ impl Parts<'_> {
         let title =
             format!("# The gradient of `{}` with respect to {}.\n", self.def.name.name, list(&of));
         let source = title + &print_def(&def);
-        // Whatever went wrong, no text leaves here that the compiler does not take.
+        // Checked here, so that a defect of this crate cannot return invalid text.
         match Module::parse("gradient", &source) {
             Ok(_) => Ok(Gradient { source, name, inputs, outputs: self.outputs }),
             Err(problems) => Err(vec![self.too_much(&problems.to_string(), wrt)]),
         }
     }
 
-    /// The parameters that the body needs, for their values or their sizes.
+    /// The parameters whose values or sizes the body uses.
     fn signature(&mut self, body: Vec<Comprehension>) -> (Vec<Param>, Vec<Comprehension>) {
         let used = tree::mentioned(&body);
         let mut params: Vec<Param> = self
@@ -231,7 +231,7 @@ impl Parts<'_> {
                 if declared.contains(&size.name) || !tree::mentioned(&body).contains(&size.name) {
                     continue;
                 }
-                // Nothing reads the parameter: it is there for its size.
+                // Unread; needed only for its size.
                 let extent = ExprKind::DimOf(build::ident(&param.name.name), dim as u32);
                 let is_size = |expr: &Expr| build::as_name(expr) == Some(size.name.as_str());
                 let mut with = |expr: &Expr| is_size(expr).then(|| build::expr(extent.clone()));
@@ -247,7 +247,7 @@ impl Parts<'_> {
         (params, body)
     }
 
-    /// The parameter for a value that the caller gives.
+    /// The parameter for a value that the caller supplies.
     fn given_param(&self, name: &str) -> Param {
         let tensor = self.scope.tensor(name);
         let shape = tensor.map(|tensor| tensor.shape.as_slice()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is certain about index arithmetic for all sizes.
+//! Proofs about index arithmetic for all sizes.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// From zero on.
+    /// The range `0:hi`.
     pub(crate) fn up_to(hi: Expr) -> Range {
         Range { lo: build::int(0), hi }
     }
 
-    /// Whether both have the same ends.
+    /// Whether both ends are equal.
     pub(crate) fn equals(&self, other: &Range) -> bool {
         Poly::of(&self.lo) == Poly::of(&other.lo) && Poly::of(&self.hi) == Poly::of(&other.hi)
     }
@@ -37,21 +37,22 @@ impl Range {
 /// The ranges of the variables of a statement.
 pub(crate) type Ranges = BTreeMap<String, Range>;
 
-/// Proofs about index arithmetic. Sizes are at least 1; an integer scalar that multiplies an index
-/// variable is taken to be positive, as a stride is; nothing else is known of scalars and data.
+/// Proofs about index arithmetic. Assumes that sizes are at least 1 and that an integer scalar that
+/// multiplies an index variable (a stride) is positive; scalars and data are otherwise
+/// unconstrained.
 pub(crate) struct Bounds<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) ranges: &'a Ranges,
 }
 
-/// How often a bound is put in the place of a variable before a proof is given up.
+/// The most substitutions of a variable by its bound in one proof.
 const MAX_STEPS: usize = 16;
 
-/// How many products a proof may have.
+/// The most terms in a proof.
 const MAX_TERMS: usize = 64;
 
 impl Bounds<'_> {
-    /// Whether a comparison of index arithmetic holds for all values of the variables.
+    /// Whether a comparison holds for all values of the variables.
     pub(crate) fn holds(&self, condition: &Expr) -> bool {
         let ExprKind::Compare(op, lhs, rhs) = &condition.kind else { return false };
         let (lhs, rhs) = (Poly::of(lhs), Poly::of(rhs));
@@ -69,7 +70,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Whether a value is in `0:hi`.
+    /// Whether a value is always in `0:hi`.
     pub(crate) fn is_below(&self, value: &Poly, hi: &Poly) -> bool {
         let room = hi.minus(value).and_then(|room| room.minus(&Poly::constant(1)));
         self.is_natural(value) && room.is_some_and(|room| self.is_natural(&room))
@@ -90,7 +91,7 @@ impl Bounds<'_> {
         false
     }
 
-    /// A product with an atom for which a bound can stand.
+    /// A term with an atom that has a bound.
     fn open_atom(&self, term: &Term) -> Option<(Term, usize)> {
         let is_open = |atom: &Atom| match &atom.expr.kind {
             ExprKind::Name(name) => self.ranges.contains_key(name),
@@ -102,11 +103,11 @@ impl Bounds<'_> {
         Some((term.clone(), place))
     }
 
-    /// The sum with the least (or, where it is subtracted, greatest) value of an atom in its place.
+    /// Replaces an atom by its lower bound (or upper bound, where it is subtracted).
     fn lowered(&self, value: &Poly, term: &Term, place: usize) -> Option<Poly> {
         let mut others = term.clone();
         let atom = others.atoms.remove(place);
-        // The sign of the product must be that of its number.
+        // The term has the sign of its coefficient only if all other factors are non-negative.
         if !others.atoms.iter().all(|atom| self.is_factor(&atom.expr)) {
             return None;
         }
@@ -136,14 +137,14 @@ impl Bounds<'_> {
         }
     }
 
-    /// Whether it is not negative, as a factor of an index variable: a size, or an integer scalar
-    /// such as a stride.
+    /// Whether a factor of an index variable (a size, or an integer scalar such as a stride) is
+    /// non-negative.
     fn is_factor(&self, expr: &Expr) -> bool {
         let is_scalar = |name: &str| self.scope.tensor(name).is_some_and(|t| t.shape.is_empty());
         self.is_constant(expr) || build::as_name(expr).is_some_and(is_scalar)
     }
 
-    /// Whether it is a size, or made of sizes, and so not negative.
+    /// Whether the expression consists of sizes alone, and so is non-negative.
     fn is_constant(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Name(name) => self.scope.sizes.contains(name),
@@ -157,7 +158,8 @@ impl Bounds<'_> {
         }
     }
 
-    /// Every size is 1 and something that is not negative; then all numbers must be positive.
+    /// Substitutes `1 + s` with `s >= 0` for every size; then all coefficients must be
+    /// non-negative.
     fn is_natural_in_sizes(&self, value: &Poly) -> bool {
         let mut shifted = Poly::default();
         for term in value.terms() {

@@ -1,6 +1,6 @@
-//! Expressions made by hand, and the little algebra that keeps them as a person would write them.
+//! Builds expressions, with light algebraic simplification.
 //!
-//! What is made here has no place in the user's text: spans are empty.
+//! Spans are empty: generated expressions have no place in the user's text.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
@@ -8,12 +8,12 @@ use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind, Ident};
 use tensorwright_lang::syntax::print_expr;
 
-/// An expression without a place.
+/// An expression with an empty span.
 pub(crate) fn expr(kind: ExprKind) -> Expr {
     Expr { kind, span: Span::default() }
 }
 
-/// A name without a place.
+/// A name with an empty span.
 pub(crate) fn ident(name: &str) -> Ident {
     Ident { name: name.to_owned(), span: Span::default() }
 }
@@ -45,12 +45,12 @@ pub(crate) fn apply(callee: &str, args: Vec<Expr>) -> Expr {
     expr(ExprKind::Apply(ident(callee), args))
 }
 
-/// `lhs op rhs` as it is.
+/// `lhs op rhs`, not simplified.
 pub(crate) fn arith(op: ArithOp, lhs: Expr, rhs: Expr) -> Expr {
     expr(ExprKind::Arith(op, Box::new(lhs), Box::new(rhs)))
 }
 
-/// A sum; a negative right side is subtracted.
+/// A sum; a negative right side becomes a subtraction.
 pub(crate) fn add(lhs: Expr, rhs: Expr) -> Expr {
     if is_int(&lhs, 0) {
         return rhs;
@@ -131,7 +131,7 @@ pub(crate) fn is_int(expr: &Expr, value: u64) -> bool {
     matches!(expr.kind, ExprKind::Int(found) if found == value)
 }
 
-/// The name, if an expression is nothing else.
+/// The name, if the expression is a bare name.
 pub(crate) fn as_name(expr: &Expr) -> Option<&str> {
     match &expr.kind {
         ExprKind::Name(name) => Some(name),
@@ -139,12 +139,12 @@ pub(crate) fn as_name(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Whether two expressions read the same, wherever they stand.
+/// Whether two expressions are equal up to spans.
 pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
     print_expr(a) == print_expr(b)
 }
 
-/// What an expression with a leading minus is the negative of.
+/// The operand of a leading minus.
 fn without_minus(rhs: &Expr) -> Option<Expr> {
     match &rhs.kind {
         ExprKind::Unary(UnaryOp::Neg, inner) => Some((**inner).clone()),
@@ -155,7 +155,7 @@ fn without_minus(rhs: &Expr) -> Option<Expr> {
     }
 }
 
-/// A name that no definition of the text has, so that both texts can be put together.
+/// A definition name that is unused in the module, so that both texts can be concatenated.
 pub(crate) fn fresh_def_name(module: &Module, like: &str) -> String {
     let numbered = (2_u32..).map(|number| format!("{like}_{number}"));
     let mut names = std::iter::once(like.to_owned()).chain(numbered);

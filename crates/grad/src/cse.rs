@@ -1,14 +1,14 @@
-//! Values that several gradients have in common.
+//! Common-subexpression elimination across gradients.
 //!
-//! What is passed back through `x(n,d) + bias(d)` is the gradient of `x` as it stands and that of `bias` after a sum. The sum
-//! reads it instead of computing it again:
+//! The gradient that flows back through `x(n,d) + bias(d)` is that of `x` unchanged, and that of
+//! `bias` after a sum. The sum reads the former instead of recomputing it:
 //!
 //! ```text
 //! d_x(n,d) = E(n,d)                  d_x(n,d) = E(n,d)
 //! d_bias(d) +=! E(n,d)          ->   d_bias(d) +=! d_x(n,d)
 //! ```
 //!
-//! And a function that takes long, which both the value and its derivative need, is computed once:
+//! An expensive function that both a value and its derivative call is evaluated once:
 //!
 //! ```text
 //! h(n,d) = .. erf(x(n,d)) ..         erf_h(n,d) = erf(x(n,d))
@@ -29,7 +29,7 @@ use crate::build;
 use crate::scope::{Application, Scope};
 use crate::tree;
 
-/// Functions that take longer than reading what they have computed.
+/// Functions that cost more than reading a stored result.
 const SLOW: [Builtin; 8] = [
     Builtin::Erf,
     Builtin::Exp,
@@ -41,10 +41,10 @@ const SLOW: [Builtin; 8] = [
     Builtin::Sigmoid,
 ];
 
-/// The most functions that get statements of their own: each looks at the whole text.
+/// The most calls that are hoisted; each one scans all statements.
 const MOST_CALLS: usize = 32;
 
-/// The statements, where functions that take long and that several of them call are computed once, in statements of their own.
+/// Hoists expensive calls that occur in several statements into statements of their own.
 pub(crate) fn call_once(scope: &mut Scope, mut body: Vec<Comprehension>) -> Vec<Comprehension> {
     for _ in 0..MOST_CALLS {
         let Some((call, callers)) = repeated(scope, &body) else { return body };
@@ -74,7 +74,7 @@ pub(crate) fn call_once(scope: &mut Scope, mut body: Vec<Comprehension>) -> Vec<
     body
 }
 
-/// A call that several statements have, the longest first, and these statements.
+/// The longest call that occurs in several statements, and those statements.
 fn repeated(scope: &Scope, body: &[Comprehension]) -> Option<(Expr, Vec<usize>)> {
     let mut calls: BTreeMap<String, (Expr, BTreeSet<usize>)> = BTreeMap::new();
     for (at, stmt) in body.iter().enumerate() {
@@ -101,7 +101,7 @@ fn repeated(scope: &Scope, body: &[Comprehension]) -> Option<(Expr, Vec<usize>)>
     Some((call, callers.into_iter().collect()))
 }
 
-/// Calls `visit` with all parts of an expression that are computed whatever its conditions say.
+/// Calls `visit` with all subexpressions that are evaluated unconditionally.
 fn walk_always<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     visit(expr);
     match &expr.kind {
@@ -111,8 +111,8 @@ fn walk_always<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     }
 }
 
-/// The index variables of an expression of numbers in single or double precision that reads elements at nothing but these; `None` of
-/// others.
+/// The index variables of a single- or double-precision expression whose subscripts are all plain
+/// index variables; `None` for any other expression.
 fn plain_indices(scope: &Scope, expr: &Expr) -> Option<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     let mut is_plain = true;
@@ -136,7 +136,7 @@ fn plain_indices(scope: &Scope, expr: &Expr) -> Option<Vec<String>> {
     (is_plain && values.is_empty() && !found.is_empty()).then_some(found)
 }
 
-/// Calls `visit` with the parts of an expression, without the subscripts of reads.
+/// Calls `visit` with all subexpressions outside subscripts.
 fn walk_reads<'e>(scope: &Scope, expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     visit(expr);
     if !matches!(scope.applied(expr), Some(Application::Read(..))) {
@@ -144,7 +144,7 @@ fn walk_reads<'e>(scope: &Scope, expr: &'e Expr, visit: &mut impl FnMut(&'e Expr
     }
 }
 
-/// The statements, where each that computes what another one assigns reads that instead.
+/// Replaces a reduction's term by a read, where another statement assigns it.
 pub(crate) fn read_common(scope: &Scope, statements: Vec<Comprehension>) -> Vec<Comprehension> {
     let sides: Vec<String> = statements.iter().map(|stmt| print_expr(&stmt.rhs)).collect();
     let sources: Vec<Option<usize>> =
@@ -158,7 +158,7 @@ pub(crate) fn read_common(scope: &Scope, statements: Vec<Comprehension>) -> Vec<
             }
             continue;
         };
-        // It reads nothing that is not there yet: the other statement reads the same.
+        // Safe to emit here: both statements read the same tensors.
         if done.insert(from) {
             kept.push(statements[from].clone());
         }
@@ -169,7 +169,7 @@ pub(crate) fn read_common(scope: &Scope, statements: Vec<Comprehension>) -> Vec<
     kept
 }
 
-/// The statement that assigns what another one computes element by element, in the same type and over the same ranges.
+/// The statement that assigns the term of a reduction elementwise, with the same type and ranges.
 fn source(
     scope: &Scope,
     statements: &[Comprehension],
@@ -196,12 +196,12 @@ fn source(
     (0..statements.len()).find(is_source)
 }
 
-/// Whether an expression takes longer to compute than to read.
+/// Whether an expression costs more to compute than to read.
 fn is_worth_reading(expr: &Expr) -> bool {
     let mut operations = 0;
     tree::walk(expr, &mut |part| {
         operations += usize::from(matches!(part.kind, ExprKind::Arith(..) | ExprKind::Apply(..)));
     });
-    // A product of two elements is read as fast.
+    // A product of two elements costs no more than a read.
     operations > 4
 }

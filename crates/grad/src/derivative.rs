@@ -1,8 +1,8 @@
-//! From the gradient of a value to those of the elements it is computed from.
+//! Differentiates one expression: from its gradient to those of its operands.
 //!
-//! An expression is walked from its root with a seed, the gradient of its value: `a * b` passes
-//! `seed * b` to `a`, a choice passes the seed to its branches under its condition. What arrives at
-//! reads of tensors is collected as [`Flow`]s.
+//! The walk starts at the root with a seed, the gradient of the expression: `a * b` passes `seed *
+//! b` to `a`, a selection passes the seed to its branches under its condition. The gradients that
+//! reach tensor reads are collected as [`Flow`]s.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,24 +18,24 @@ use crate::rules::{self, Partial};
 use crate::scope::{Application, Scope, ValueKind};
 use crate::tree;
 
-/// What a statement contributes to the gradient of a tensor that it reads.
+/// A contribution of a statement to the gradient of a tensor that it reads.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) tensor: String,
     pub(crate) subscripts: Vec<Expr>,
     /// Where it is read.
     pub(crate) span: Span,
-    /// The conditions under which there is something to contribute; each may rely on those before.
+    /// The conditions under which the contribution is nonzero; each may assume those before it.
     pub(crate) guards: Vec<Expr>,
     pub(crate) sum: Vec<Product>,
 }
 
-/// Whether a value has no derivative, whatever inputs are asked about.
+/// Whether a value is constant with respect to every input.
 pub(crate) fn is_constant(scope: &Scope, expr: &Expr) -> bool {
     !depends(scope, expr, &|_| true)
 }
 
-/// Whether a value depends on one of the tensors in a way that has a derivative.
+/// Whether a value depends differentiably on one of the tensors.
 pub(crate) fn depends(scope: &Scope, expr: &Expr, on: &impl Fn(&str) -> bool) -> bool {
     let inside = |args: &[Expr]| args.iter().any(|arg| depends(scope, arg, on));
     match scope.applied(expr) {
@@ -55,14 +55,14 @@ pub(crate) fn depends(scope: &Scope, expr: &Expr, on: &impl Fn(&str) -> bool) ->
     }
 }
 
-/// A walk over the right side of a statement.
+/// The reverse walk over the right side of a statement.
 pub(crate) struct Derivative<'a> {
     pub(crate) scope: &'a Scope,
-    /// The tensors whose gradients are wanted.
+    /// The tensors whose gradients are computed.
     pub(crate) active: &'a BTreeSet<String>,
-    /// The names of values that only gradients need, by what they ought to be called.
+    /// The names of helper values, by their preferred names.
     pub(crate) helpers: &'a BTreeMap<String, String>,
-    /// A last condition for all of it, which may rely on all others.
+    /// A condition on every contribution, checked last; it may assume all others.
     pub(crate) last_guard: Option<Expr>,
     pub(crate) flows: Vec<Flow>,
 }
@@ -72,7 +72,8 @@ impl Derivative<'_> {
         depends(self.scope, expr, &|name| self.active.contains(name))
     }
 
-    /// Passes a gradient on; `value` is where the value of the expression can be read, if it can.
+    /// Propagates a gradient; `value` is a tensor read that holds the value of the expression, if
+    /// there is one.
     pub(crate) fn pass(
         &mut self,
         expr: &Expr,
@@ -181,7 +182,7 @@ impl Derivative<'_> {
         Ok(())
     }
 
-    /// The gradient of a value before its conversion, in the type that it had.
+    /// The gradient of a conversion's operand, in the operand's type.
     fn converted(&self, seed: Product, arg: &Expr) -> Product {
         match self.scope.kind(arg) {
             ValueKind::Float(dtype) => {
@@ -191,7 +192,7 @@ impl Derivative<'_> {
         }
     }
 
-    /// The opposite of a condition. Of fractions `!(a < b)` is not `a >= b`: one may be NaN.
+    /// The negation of a condition. For floats `!(a < b)` is not `a >= b`: one may be NaN.
     fn negated(&self, condition: &Expr) -> Expr {
         match &condition.kind {
             ExprKind::Compare(op, a, b)
@@ -239,7 +240,7 @@ impl Derivative<'_> {
     }
 }
 
-/// An expression where conditions are known to hold: choices by them are made.
+/// Simplifies an expression under conditions that hold: resolves selections on them.
 fn assuming(expr: &Expr, conditions: &[Expr]) -> Expr {
     let holds = |condition: &Expr| conditions.iter().any(|known| build::same(known, condition));
     tree::replace(expr, &mut |part| match &part.kind {
@@ -260,12 +261,12 @@ fn missing(builtin: Builtin, span: Span) -> Diagnostic {
         ))
 }
 
-/// What the inverse of a divisor that many elements share is called, if it can.
+/// The preferred name of a shared divisor's inverse.
 pub(crate) fn inverse_name(value: &str) -> String {
     format!("{value}_inverse")
 }
 
-/// The inverse of an expression, where one is computed.
+/// The inverse of a divisor, if a statement computes it.
 fn inverse_of(scope: &Scope, helpers: &BTreeMap<String, String>, divisor: &Expr) -> Option<Expr> {
     let Some(Application::Read(name, subscripts)) = scope.applied(divisor) else { return None };
     let inverse = helpers.get(&inverse_name(name))?;

@@ -1,4 +1,4 @@
-//! Contributions as statements.
+//! Emits contributions as statements.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::scope::Scope;
 use crate::transpose::Contribution;
 use crate::tree;
 
-/// Sums of contributions that are longer than this are several statements.
+/// Longer sums of contributions are split into several statements.
 const MAX_SUM: usize = 100;
 
-/// Contributions element by element as few sums as their lengths allow.
+/// Merges elementwise contributions into as few sums as the length limit allows.
 pub(crate) fn joined(contributions: Vec<Contribution>) -> Vec<Contribution> {
     let mut sums: Vec<Contribution> = Vec::new();
     let is_choice = |c: &Contribution| matches!(c.value.kind, ExprKind::Select(..));
@@ -38,7 +38,7 @@ pub(crate) fn joined(contributions: Vec<Contribution>) -> Vec<Contribution> {
     sums
 }
 
-/// The value of a contribution with other names for its indices.
+/// The value of a contribution with its indices renamed.
 pub(crate) fn with_indices(contribution: &Contribution, indices: &[String]) -> Expr {
     let names: BTreeMap<&str, &String> =
         contribution.indices.iter().map(String::as_str).zip(indices).collect();
@@ -83,8 +83,8 @@ pub(crate) fn constraint(var: &str, range: &Range) -> RangeConstraint {
     RangeConstraint { var: build::ident(var), lo, hi, span: Span::default() }
 }
 
-/// Whether the compiler infers just this range from a value: some subscript is the variable by
-/// itself where no condition on integers may keep it in bounds, and no such subscript says otherwise.
+/// Whether range inference gives exactly this range: some unguarded subscript is the bare variable,
+/// and no such subscript contradicts it.
 pub(crate) fn is_inferred(scope: &Scope, value: &Expr, var: &str, range: &Range) -> bool {
     let hi = Poly::of(&range.hi);
     let accesses = accesses_of(scope, value);

@@ -1,9 +1,9 @@
-//! A definition with its calls replaced by the statements of what they call.
+//! Inlines all calls of a definition, on the syntax tree.
 //!
-//! Gradients are made from the syntax tree and not from the checked form: the tree keeps a place for
-//! every expression (for diagnostics), it is what the printer takes, and the little that a derivative
-//! needs to know of types is one lookup (`Scope::kind`). The text has passed the checker before, so
-//! names resolve and types agree.
+//! Gradients are built from the syntax tree and not from the checked HIR: the tree has a span for
+//! every expression (for diagnostics) and is what the printer takes; the types that a derivative
+//! needs are one lookup (`Scope::kind`). The text has passed the checker, so names resolve and
+//! types agree.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::build;
 use crate::scope::{Scope, Tensor};
 use crate::tree;
 
-/// A definition without calls.
+/// A definition with all calls inlined.
 #[derive(Debug)]
 pub(crate) struct Flat {
     pub(crate) scope: Scope,
@@ -30,10 +30,10 @@ pub(crate) struct Flat {
     pub(crate) statements: Vec<Comprehension>,
 }
 
-/// The syntax tree of a checked definition, with what the checker knows of types.
+/// A syntax tree with the types that the checker inferred.
 struct TypedDef<'m> {
     def: &'m ast::Def,
-    /// Parameters first, then the tensors that statements make.
+    /// Parameters first, then the tensors that statements compute.
     tensors: Vec<Signature>,
 }
 
@@ -41,7 +41,7 @@ type Names = BTreeMap<String, Expr>;
 type Frame<'d, 'm> = inline::Frame<'d, TypedDef<'m>, Names>;
 type Binding = inline::Binding<String, Expr>;
 
-/// Expands all calls of a definition.
+/// Inlines all calls of a definition.
 pub(crate) fn flatten(module: &Module, name: &str) -> Result<Flat, Diagnostics> {
     module.def(name)?;
     let (mut tree, _) = syntax::parse(module.source());
@@ -160,8 +160,8 @@ impl Flattener {
         self.statements.push(statement);
     }
 
-    /// An expression of a callee in the names of the outermost definition. Sizes of parameters
-    /// are said by their names.
+    /// A callee's expression in the names of the outermost definition. Sizes become the parameters'
+    /// size names.
     fn substituted(&self, names: Option<&Names>, expr: &Expr) -> Expr {
         let new = |name: &str| names.and_then(|names| names.get(name));
         let new_name = |name: &str| new(name).and_then(build::as_name).map(str::to_owned);
@@ -192,7 +192,7 @@ impl Flattener {
         known.unwrap_or_else(|| build::expr(ExprKind::DimOf(build::ident(tensor), dim as u32)))
     }
 
-    /// What the names of a callee stand for.
+    /// Maps the names of a callee to the caller's.
     fn enter(&mut self, outer: Option<&Names>, call: &ast::Call, callee: &TypedDef<'_>) -> Names {
         let TypedDef { def, tensors } = callee;
         let mut names = Names::new();
@@ -231,7 +231,7 @@ impl Flattener {
         names
     }
 
-    /// A tensor of a callee, under a name that nothing else has.
+    /// A local tensor of a callee, under a fresh name.
     fn new_tensor(&mut self, callee: &ast::Def, tensor: &Signature) -> String {
         let name = self.scope.fresh(&format!("{}_{}", callee.name.name, tensor.name));
         let shape = vec![None; tensor.dims.len()];
@@ -239,7 +239,7 @@ impl Flattener {
         name
     }
 
-    /// Index variables of a callee that are names of something else outside get other names.
+    /// Renames a callee's index variables that collide with outer names.
     fn keep_variables_apart(&mut self, callee: &ast::Def, names: &mut Names) {
         let comprehensions = callee.body.iter().filter_map(|stmt| match stmt {
             Stmt::Comprehension(stmt) => Some(stmt),
@@ -266,7 +266,7 @@ impl Flattener {
         self.statements.push(statement(target, &indices, Expr { span, ..rhs }, Vec::new(), span));
     }
 
-    /// `C = concat(A, B)` as a comprehension that chooses by the last index.
+    /// Lowers `C = concat(A, B)` to a comprehension that selects by the last index.
     fn concat(&mut self, names: Option<&Names>, call: &ast::Call) {
         let parts: Vec<String> = call
             .args
@@ -305,7 +305,7 @@ impl Flattener {
         self.statements.push(statement(&target, &indices, rhs, ranges, call.span));
     }
 
-    /// Names for the indices of a statement that is made up.
+    /// Fresh index names for a generated statement.
     fn index_names(&mut self, rank: usize) -> Vec<String> {
         let letters = ["i", "j", "k", "l", "m", "n"];
         let named = (0..rank).map(|dim| match letters.get(dim) {
@@ -353,8 +353,8 @@ fn renamed(names: Option<&Names>, ident: &Ident) -> Ident {
     Ident { name: new.unwrap_or(&ident.name).to_owned(), span: ident.span }
 }
 
-/// A constant argument as a value of its parameter's type: `scale / 2` is a division of fractions
-/// also where `scale` is 1.
+/// Converts a constant argument to its parameter's type: `scale / 2` is a floating-point division
+/// even if `scale` is 1.
 fn constant(arg: Expr, dtype: DType) -> Expr {
     if dtype.is_float() { build::apply(dtype.name(), vec![arg]) } else { arg }
 }

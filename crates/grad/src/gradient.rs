@@ -1,4 +1,4 @@
-//! What comes out: the text of a definition, and what its parameters and results stand for.
+//! The result: source text, and what its parameters and results mean.
 
 /// A definition that computes gradients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,16 +12,17 @@ pub struct Gradient {
 /// A parameter of a [`Gradient`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// A parameter of the definition that was differentiated, under its own name.
+    /// A parameter of the differentiated definition, under its own name.
     Value(String),
-    /// A value of the forward pass that its caller has kept.
+    /// A forward value that the caller saved.
     Saved {
         /// The name of the parameter.
         name: String,
-        /// Its place among what the forward pass of a [`Training`] returns: the results come first.
+        /// Its position among the outputs of [`Training`]'s forward pass, which start with the
+        /// results.
         place: usize,
     },
-    /// The gradient of a result: the derivative of what is minimised by that result.
+    /// The gradient of a result: the derivative of the loss with respect to it.
     Cotangent {
         /// The name of the parameter.
         name: String,
@@ -36,7 +37,7 @@ pub enum Input {
 pub struct Output {
     /// Its name.
     pub name: String,
-    /// The parameter of which it is the gradient.
+    /// The parameter whose gradient it is.
     pub of: String,
 }
 
@@ -53,7 +54,7 @@ impl Gradient {
         &self.name
     }
 
-    /// Its parameters in order: those of the original that it needs, values of the forward pass that were kept, then the
+    /// Its parameters in order: those of the original that it uses, saved forward values, then the
     /// gradients of results.
     #[must_use]
     pub fn inputs(&self) -> &[Input] {
@@ -67,14 +68,14 @@ impl Gradient {
     }
 }
 
-/// A forward pass, and a gradient that takes some of its values instead of computing them again.
+/// A forward pass and a gradient that reuses its saved values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Training {
     pub(crate) forward: Option<Forward>,
     pub(crate) gradient: Gradient,
 }
 
-/// A definition that returns its results and then values that its gradient takes.
+/// A definition that returns its results, followed by the values saved for the gradient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
     pub(crate) source: String,
@@ -82,7 +83,7 @@ pub struct Forward {
 }
 
 impl Training {
-    /// The definition that returns what the gradient takes; `None` if the original one does.
+    /// The definition that returns the saved values; `None` if the original returns all of them.
     #[must_use]
     pub fn forward(&self) -> Option<&Forward> {
         self.forward.as_ref()

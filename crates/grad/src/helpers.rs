@@ -1,7 +1,8 @@
-//! Values that only gradients need: counts of zeros and of equal elements.
+//! Helper values of gradients: counts of zeros and of ties.
 //!
-//! The gradient of `p(i) *=! x(i,k)` by one factor is the product of all others, which is `p / x` only
-//! where no factor is zero. So the zeros are counted, and the product of everything else is kept:
+//! The gradient of `p(i) *=! x(i,k)` with respect to one factor is the product of all others, which
+//! is `p / x` only where no factor is zero. So zeros are counted, and the product of all nonzero
+//! factors is kept:
 //!
 //! ```text
 //! p_zeros(i) +=! x(i,k) == 0 ? 1 : 0
@@ -10,9 +11,9 @@
 //!            ? d_p(i) * p_nonzero(i) / (x(i,k) == 0 ? 1 : x(i,k)) : 0
 //! ```
 //!
-//! Where one of the other factors is zero, so is that, but it changes with the zero. A gradient that is differentiated in turn has
-//! another term for that, which is zero and has the derivative of the product (third derivatives lack terms where three factors
-//! are zero):
+//! Where another factor is zero this is zero, but its derivative is not. A gradient that is
+//! differentiated again has a further term for that, which is zero and has the derivative of the
+//! product (third derivatives lack terms where three factors are zero):
 //!
 //! ```text
 //! p_nothing(i) +=! x(i,k) == 0 ? x(i,k) : 0
@@ -21,8 +22,9 @@
 //!               * (p_nothing(i) - (x(i,k) == 0 ? x(i,k) : 0)) : 0
 //! ```
 //!
-//! The gradient of `m(i) max=! x(i,k)` goes to the elements that no other one beats, in equal shares; so an element that is read twice
-//! does not count twice. If one is NaN, so is the maximum, and all have a share:
+//! The gradient of `m(i) max=! x(i,k)` is split equally among the elements that attain the maximum,
+//! so an element that is read twice does not count twice. If one is NaN, so is the maximum, and all
+//! elements share:
 //!
 //! ```text
 //! m_ties(i) +=! x(i,k) < m(i) ? 0 : 1
@@ -42,23 +44,23 @@ use crate::scope::Tensor;
 use crate::tree;
 use crate::versions::Versions;
 
-/// What the gradient of a reduction is multiplied with for one of its terms, and where that is not
-/// zero.
+/// The factor of a reduction's gradient for one of its terms, and the condition under which it is
+/// nonzero.
 pub(crate) struct Share {
     pub(crate) factor: Product,
     pub(crate) guard: Option<Expr>,
 }
 
-/// Whether a gradient may be differentiated in turn.
+/// Whether a gradient may be differentiated again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// It may.
     Any,
-    /// It is used for its value alone.
+    /// It is not differentiated again.
     First,
 }
 
-/// The shares that a term of a reduction has in the gradient of the result.
+/// The shares of one term in the gradient of a reduction.
 pub(crate) fn shares(versions: &Versions, op: ReductionOp, step: &Step, term: &Expr) -> Vec<Share> {
     let value = step.stmt.target.name.as_str();
     let helper = |like: &str| versions.helpers.get(like).map_or(value, String::as_str);
@@ -74,7 +76,7 @@ pub(crate) fn shares(versions: &Versions, op: ReductionOp, step: &Step, term: &E
             let mut shares = vec![Share { factor, guard: Some(is(zeros.clone())) }];
             if versions.helpers.contains_key(&nothing_name(value)) {
                 let others = build::sub(read(nothing_name(value)), if_zero(term));
-                // Zero times infinity is no zero.
+                // Zero times infinity is NaN.
                 let is_finite = build::apply("isfinite", vec![nonzero.clone()]);
                 let finite = build::select(is_finite, nonzero, build::int(0));
                 let factor = Product::one().times(&finite).over(&unless_zero(term)).times(&others);
@@ -108,7 +110,7 @@ fn ties_name(value: &str) -> String {
     format!("{value}_ties")
 }
 
-/// A tensor at the element that a statement computes.
+/// A read of the element that a statement computes.
 fn read_at(name: &str, step: &Step) -> Expr {
     build::apply(name, tree::element(&step.stmt))
 }
@@ -118,15 +120,17 @@ fn unless_zero(factor: &Expr) -> Expr {
     build::select(is_zero(factor), build::int(1), factor.clone())
 }
 
-/// A factor where it is zero, and 0 elsewhere: zero, but with a derivative.
+/// The factor where it is zero, and 0 elsewhere: always zero, but with a derivative.
 fn if_zero(factor: &Expr) -> Expr {
     build::select(is_zero(factor), factor.clone(), build::int(0))
 }
 
-/// Whether a term is not the maximum or the minimum. That was rounded on its way to memory, if it is of 16 bits; so is the term then.
+/// Whether a term is not the maximum or minimum. A 16-bit extremum was rounded when it was stored,
+/// so the term is rounded too.
 fn is_beaten(op: ReductionOp, dtype: DType, term: &Expr, most: Expr) -> Expr {
     let term = match dtype.bytes() {
-        // Numbers are computed in more digits than they are stored with; a conversion to their own type changes nothing.
+        // Values are computed in a wider type than they are stored in, so a conversion to their own
+        // type rounds nothing.
         2 => build::apply(dtype.name(), vec![build::apply("float", vec![term.clone()])]),
         _ => term.clone(),
     };
@@ -142,8 +146,8 @@ fn is_zero(factor: &Expr) -> Expr {
     build::compare(CompareOp::Eq, factor.clone(), build::int(0))
 }
 
-/// Adds the statements that compute these values, each after the last statement of its reduction.
-/// Those that no gradient reads are left out in the end.
+/// Adds the statements that compute helpers, each after the last statement of its reduction. Unused
+/// ones are removed at the end.
 pub(crate) fn add_helpers(versions: &mut Versions, order: Order) {
     let mut last: BTreeMap<String, usize> = BTreeMap::new();
     for (place, step) in versions.steps.iter().enumerate() {
@@ -209,7 +213,7 @@ fn helpers(
     }
 }
 
-/// Statements like those of a reduction, with other terms and another way to combine them.
+/// Copies the statements of a reduction with other terms and another operator.
 fn like(steps: &[Step], name: &str, op: ReductionOp, term: impl Fn(&Step) -> Expr) -> Vec<Step> {
     let other = |step: &Step| {
         let mut other = step.clone();

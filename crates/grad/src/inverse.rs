@@ -1,13 +1,13 @@
-//! Inverses of divisors that many elements share.
+//! Reciprocals of divisors that many elements share.
 //!
 //! ```text
 //! y(n,d) = e(n,d) / total(n)              total_inverse(n) = 1 / total(n)
 //!                                    ->   d_e(n,d) = d_y(n,d) * total_inverse(n) + ...
 //! ```
 //!
-//! The gradient divides by whatever a statement divides by, more than once. Where the divisor is one value for many
-//! elements, it is inverted once and multiplied with: a division takes as long as ten multiplications. That rounds once
-//! more, so it is left to types that have digits and exponents to spare.
+//! The gradient divides by the same divisor several times. A divisor shared by many elements is
+//! inverted once and multiplied with: a division costs about ten multiplications. That rounds once
+//! more, so it is limited to types with precision and exponent range to spare.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ use crate::scope::Application;
 use crate::tree;
 use crate::versions::Versions;
 
-/// Adds the statements that compute inverses, each after the statement of its value. Those that no gradient reads are left
-/// out in the end.
+/// Adds the statements that compute inverses, each after the statement of its value. Unused ones
+/// are removed at the end.
 pub(crate) fn add_inverses(versions: &mut Versions) {
     let shared: BTreeSet<String> =
         versions.steps.iter().flat_map(|step| shared_divisors(versions, step)).collect();
@@ -37,7 +37,7 @@ pub(crate) fn add_inverses(versions: &mut Versions) {
     versions.steps = steps;
 }
 
-/// The values of one statement by which another one divides elements that are more than theirs.
+/// The divisors of a statement that several of its elements share.
 fn shared_divisors(versions: &Versions, step: &Step) -> Vec<String> {
     let mut found = Vec::new();
     tree::walk(&step.stmt.rhs, &mut |part| {
@@ -56,7 +56,7 @@ fn shared_divisors(versions: &Versions, step: &Step) -> Vec<String> {
     found
 }
 
-/// Whether one statement computes all of a value, at once.
+/// Whether a single statement assigns the whole value.
 fn is_plain(versions: &Versions, value: &str) -> bool {
     let mut writers = versions.steps.iter().filter(|step| step.stmt.target.name == value);
     let is_plain = |step: &Step| step.stmt.scan.is_none() && step.stmt.scatter.is_empty();

@@ -17,11 +17,11 @@
 //! # Ok::<(), tensorwright_lang::diagnostic::Diagnostics>(())
 //! ```
 //!
-//! The journey of a gradient, top to bottom, is [`grad`]: calls are replaced by what they call
-//! (`flatten`), ranges are found in terms of sizes (`ranges`), every value gets one name (`versions`),
-//! the statements are walked from the last to the first (`reverse`), and the result is put into a
-//! definition together with the forward values that it needs (`assemble`), or takes those that were worth keeping (`saved`). What a statement does to one
-//! element is in `derivative` and `rules`; how a read becomes a write is in `transpose`.
+//! [`grad`] lists the passes in order: inlining of calls (`flatten`), symbolic ranges (`ranges`),
+//! one name per value (`versions`), the reverse walk over the statements (`reverse`), and the
+//! assembly of a definition (`assemble`) that recomputes the forward values it needs or takes saved
+//! ones (`saved`). `derivative` and `rules` differentiate one statement; `transpose` turns reads
+//! into writes.
 //!
 //! Nothing here does I/O or reads a clock.
 
@@ -62,19 +62,19 @@ use helpers::Order;
 use versions::Versions;
 use wrt::WrtParams;
 
-/// The gradient of a definition with respect to some of its parameters; to all that have one, if
-/// none is named.
+/// The gradient of a definition with respect to the named parameters, or to all differentiable ones
+/// if none is named.
 ///
 /// # Errors
-/// If there is no such definition or parameter, if a result does not depend on a parameter in a way
-/// that has a derivative, or if something cannot be differentiated.
+/// If there is no such definition or parameter, if no result depends differentiably on a named
+/// parameter, or if a construct cannot be differentiated.
 pub fn grad(module: &Module, def: &str, wrt: &[&str]) -> Result<Gradient, Diagnostics> {
     let prepared = prepare(module, def, wrt, Order::Any)?;
     prepared.assemble(module, SavePolicy::RecomputeAll)
 }
 
-/// A forward pass and a gradient for training: what is worth keeping for the gradient is returned by the forward pass, and not
-/// computed again.
+/// A forward pass and a gradient for training: the forward pass also returns the values that are
+/// cheaper to save than to recompute.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -101,7 +101,7 @@ pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Di
         let forward = saved::forward(module, &prepared.flat.def, &prepared.versions, &gradient);
         Training { forward, gradient }
     });
-    // No text leaves here that the compiler does not take.
+    // Checked here, so that a defect of this crate cannot return invalid text.
     let is_valid = |forward: &Forward| Module::parse("forward", &forward.source).is_ok();
     match kept.filter(|training| training.forward.as_ref().is_none_or(is_valid)) {
         Some(training) => Ok(training),
@@ -112,7 +112,7 @@ pub fn training(module: &Module, def: &str, wrt: &[&str]) -> Result<Training, Di
     }
 }
 
-/// What a gradient is made of.
+/// The normalized forward pass and the parameters to differentiate with respect to.
 struct ForwardPass {
     flat: Flat,
     versions: Versions,

@@ -1,10 +1,10 @@
-//! Index arithmetic as a sum of products, so that equations between subscripts can be solved.
+//! Index arithmetic as polynomials, to solve equations between subscripts.
 //!
 //! ```text
 //! s*h + kh - p   ->   1*{s,h} + 1*{kh} - 1*{p}
 //! ```
 //!
-//! Whatever is not a sum or a product (a quotient, a minimum, an index from data) is an atom.
+//! Anything other than a sum or a product (a quotient, a minimum, an index from data) is an atom.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,7 @@ pub(crate) type Term = polynomial::Term<Atom>;
 /// `factor*var + rest`, and the variable is nowhere in the factor and the rest.
 pub(crate) type Linear = polynomial::Linear<Atom, MAX_TERMS>;
 
-/// An expression that is not taken apart further; it is known by its text.
+/// An opaque expression, identified by its text.
 #[derive(Debug, Clone)]
 pub(crate) struct Atom {
     text: String,
@@ -63,7 +63,7 @@ impl Ord for Atom {
 }
 
 impl Atom {
-    /// Whether it is this variable or has it inside.
+    /// Whether it is or contains this variable.
     fn mentions(&self, var: &str) -> bool {
         tree::mentions(&self.expr, var)
     }
@@ -73,7 +73,7 @@ impl Atom {
     }
 }
 
-/// From expressions to sums and back.
+/// Conversions between expressions and polynomials.
 pub(crate) trait IndexSum {
     /// A variable or a size.
     fn name(name: &str) -> Self;
@@ -81,13 +81,13 @@ pub(crate) trait IndexSum {
     /// An expression of index arithmetic.
     fn of(expr: &Expr) -> Self;
 
-    /// Whether the variable stands in it anywhere.
+    /// Whether the variable occurs anywhere.
     fn mentions(&self, var: &str) -> bool;
 
-    /// The variable set apart, if it occurs only as a factor and only once per product.
+    /// The decomposition by a variable, if it occurs only as a factor and at most once per term.
     fn linear_in_var(&self, var: &str) -> Option<Linear>;
 
-    /// The sum as text has it: what is added first, then what is subtracted, numbers last.
+    /// The sum as an expression: positive terms first, then negative ones, the constant last.
     fn to_expr(&self) -> Expr;
 }
 
@@ -105,7 +105,7 @@ impl IndexSum for Poly {
             ExprKind::Arith(ArithOp::Mul, a, b) => Poly::of(a).times(&Poly::of(b)),
             _ => None,
         };
-        // What overflows 64 bits or multiplies out to too much stays as it is.
+        // An expression that overflows 64 bits or has too many terms is an atom.
         sum.unwrap_or_else(|| Poly::atom(expr.clone()))
     }
 
@@ -144,7 +144,7 @@ fn product(term: &Term) -> Expr {
     if term.coefficient < 0 { build::negate(magnitude) } else { magnitude }
 }
 
-/// `factor * a * b`, the number first.
+/// `factor * a * b`, the coefficient first.
 fn multiplied(factor: u64, product: Expr) -> Expr {
     match product.kind {
         ExprKind::Arith(ArithOp::Mul, a, b) => build::mul(multiplied(factor, *a), *b),

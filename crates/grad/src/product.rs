@@ -1,4 +1,4 @@
-//! A product as gradients have them: a number, factors and divisors.
+//! A product in normal form: coefficient, factors and divisors.
 
 use tensorwright_lang::ops::{ArithOp, UnaryOp};
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
@@ -16,12 +16,12 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// The product of nothing.
+    /// The empty product.
     pub(crate) fn one() -> Product {
         Product { number: 1.0, factors: Vec::new(), divisor: 1.0, divisors: Vec::new() }
     }
 
-    /// Times an expression; numbers in it are collected.
+    /// Multiplies by an expression; constants are folded into the coefficient.
     #[must_use]
     pub(crate) fn times(mut self, factor: &Expr) -> Product {
         match &factor.kind {
@@ -36,7 +36,7 @@ impl Product {
         }
     }
 
-    /// Divided by an expression.
+    /// Divides by an expression.
     #[must_use]
     pub(crate) fn over(mut self, divisor: &Expr) -> Product {
         match &divisor.kind {
@@ -47,14 +47,14 @@ impl Product {
         self
     }
 
-    /// Times a number.
+    /// Multiplies by a number.
     #[must_use]
     pub(crate) fn scaled(mut self, by: f64) -> Product {
         self.number *= by;
         self
     }
 
-    /// Times another product.
+    /// Multiplies by another product.
     #[must_use]
     pub(crate) fn by(mut self, other: &Product) -> Product {
         self.number *= other.number;
@@ -64,7 +64,7 @@ impl Product {
         self
     }
 
-    /// Adds another product to a sum of them; like ones become one.
+    /// Adds the product to a sum; like terms are merged.
     pub(crate) fn add_to(self, sum: &mut Vec<Product>) {
         let key = self.key();
         match sum.iter_mut().find(|own| own.key() == key) {
@@ -73,7 +73,7 @@ impl Product {
         }
     }
 
-    /// What it is a multiple of, whatever the order.
+    /// The product without its coefficient, in canonical order.
     fn key(&self) -> (Vec<String>, u64, Vec<String>) {
         let sorted = |list: &[Expr]| {
             let mut texts: Vec<String> = list.iter().map(print_expr).collect();
@@ -83,7 +83,7 @@ impl Product {
         (sorted(&self.factors), self.divisor.to_bits(), sorted(&self.divisors))
     }
 
-    /// As text has it.
+    /// The product as an expression.
     pub(crate) fn to_expr(&self) -> Expr {
         let mut factors = self.factors.iter().cloned();
         let magnitude = self.number.abs();
@@ -99,7 +99,7 @@ impl Product {
     }
 }
 
-/// A sum of products, as text has it.
+/// A sum of products as an expression.
 pub(crate) fn sum(products: &[Product]) -> Expr {
     let terms = products.iter().filter(|product| product.number != 0.0).map(Product::to_expr);
     terms.reduce(build::add).unwrap_or_else(|| build::int(0))

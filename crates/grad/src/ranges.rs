@@ -1,11 +1,11 @@
-//! The ranges of index variables and the shapes of tensors, in terms of sizes.
+//! Symbolic range and shape inference.
 //!
-//! The rounds are those of the compiler (docs/language.md, "The rounds"), with names in the place of
-//! numbers: `O(i) +=! K(x) * I(i + x)` gives `x in 0:N` and then `i in 0:M - N + 1`. What cannot be
-//! said in terms of sizes is left open: the extent of a tensor is then `T.0`, and a gradient that
-//! needs the range of a reduced variable asks for a `where`.
+//! The rounds are those of the compiler (docs/language.md, "The rounds") on symbols: `O(i) +=! K(x)
+//! * I(i + x)` gives `x in 0:N` and then `i in 0:M - N + 1`. A range without a symbolic form stays
+//! open: the extent of a tensor is then `T.0`, and a gradient that needs the range of a reduced
+//! variable asks for a `where`.
 //!
-//! An integer scalar that multiplies an index variable is taken to be positive, as a stride is.
+//! An integer scalar that multiplies an index variable is assumed to be positive, as a stride is.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +22,30 @@ use crate::poly::{IndexSum, Linear, Poly};
 use crate::scope::{Application, Scope, ValueKind};
 use crate::tree;
 
-/// The longest text for the end of a range; a longer one grows with every statement that builds on it.
+/// The longest upper bound, in characters; longer ones grow with every statement that builds on
+/// them.
 const MAX_END: usize = 400;
 
 /// An index variable of a statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// Whether it stands on the left.
+    /// Whether it is on the left side.
     pub(crate) spatial: bool,
-    /// `None` where it cannot be said in terms of sizes.
+    /// `None` if it has no symbolic form.
     pub(crate) range: Option<Range>,
-    /// Where it first stands.
+    /// Its first occurrence.
     pub(crate) span: Span,
 }
 
-/// A statement and its index variables: those on the left first.
+/// A statement and its index variables, those of the left side first.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
     pub(crate) stmt: Comprehension,
     pub(crate) vars: Vec<Variable>,
 }
 
-/// Finds the ranges of all statements, and gives every tensor of the scope its shape.
+/// Infers the ranges of all statements and the shapes of all tensors of the scope.
 pub(crate) fn infer(flat: &mut Flat) -> Vec<Step> {
     let steps: Vec<Step> = flat
         .statements
@@ -56,7 +57,7 @@ pub(crate) fn infer(flat: &mut Flat) -> Vec<Step> {
     inference.steps
 }
 
-/// The variables of a statement, with the ranges that its `where` gives.
+/// The variables of a statement, with the ranges from its `where`.
 fn variables(scope: &Scope, stmt: &Comprehension) -> Vec<Variable> {
     let mut vars: Vec<Variable> = Vec::new();
     let mut see = |name: &str, spatial, span| {
@@ -78,21 +79,21 @@ fn variables(scope: &Scope, stmt: &Comprehension) -> Vec<Variable> {
     vars
 }
 
-/// A subscript, the extent of its dimension, and the conditions under which it is read.
+/// A subscript, the extent of its dimension, and its guards.
 pub(crate) struct Access<'e> {
     pub(crate) subscript: Expr,
     pub(crate) extent: Expr,
-    /// Conditions that compare integers, and whether they hold.
+    /// Integer comparisons, and whether each holds.
     pub(crate) guards: Vec<(&'e Expr, bool)>,
 }
 
-/// What a subscript says about a variable.
+/// The limit that a subscript places on a variable.
 enum Limit {
-    /// Nothing: it is in bounds whatever the variable is.
+    /// None: it is always in bounds.
     None,
-    /// The variable ends here.
+    /// The upper bound of the variable.
     At(Poly),
-    /// Something that cannot be said in terms of sizes.
+    /// A limit without a symbolic form.
     Unclear,
 }
 
@@ -119,7 +120,7 @@ impl Inference<'_> {
         shapes.filter(|extent| extent.is_none()).count()
     }
 
-    /// Settles a statement; says whether it is done.
+    /// Infers the ranges of a statement; returns whether it succeeded.
     fn attempt(&mut self, number: usize) -> bool {
         let step = &self.steps[number];
         let target = step.stmt.target.name.clone();
@@ -132,7 +133,7 @@ impl Inference<'_> {
         }
         let (vars, is_clear) = settled(self.scope, step);
         if !is_clear {
-            // It determines an extent, and no later statement may be asked for it.
+            // It determines an extent, so later statements must not override it.
             self.leave_open(number);
             return true;
         }
@@ -144,7 +145,7 @@ impl Inference<'_> {
         done
     }
 
-    /// Extents of a tensor come from the first statement that determines them.
+    /// The first statement that determines an extent of a tensor sets it.
     fn note_extents(&mut self, target: &str, vars: &[Variable]) {
         let Some(tensor) = self.scope.tensors.get_mut(target) else { return };
         for (extent, var) in tensor.shape.iter_mut().zip(vars.iter().filter(|var| var.spatial)) {
@@ -154,7 +155,7 @@ impl Inference<'_> {
         }
     }
 
-    /// Says what can be said of a statement with ranges that cannot be said in terms of sizes.
+    /// Infers the ranges of a statement that have a symbolic form, and leaves the others open.
     fn leave_open(&mut self, number: usize) {
         let target = self.steps[number].stmt.target.name.clone();
         let (mut vars, _) = settled(self.scope, &self.steps[number]);
@@ -172,8 +173,8 @@ impl Inference<'_> {
     }
 }
 
-/// The variables of a statement with all ranges that can be said, and whether it is clear what
-/// limits the others.
+/// The variables of a statement with all inferable ranges, and whether the limits of the others are
+/// known.
 fn settled(scope: &Scope, step: &Step) -> (Vec<Variable>, bool) {
     let mut vars = step.vars.clone();
     for range in vars.iter_mut().filter_map(|var| var.range.as_mut()) {
@@ -202,12 +203,12 @@ fn settled(scope: &Scope, step: &Step) -> (Vec<Variable>, bool) {
     }
 }
 
-/// The limits of one variable in one round.
+/// The limits on one variable in one round.
 #[derive(Default)]
 struct Limits {
-    /// From subscripts whose conditions do not concern the variable.
+    /// From subscripts whose guards do not mention the variable.
     certain: Vec<Poly>,
-    /// From subscripts that a condition may keep in bounds.
+    /// From subscripts that a guard may keep in bounds.
     guarded: Vec<Poly>,
     unclear: bool,
 }
@@ -257,8 +258,8 @@ fn one_round(
 }
 
 impl Limits {
-    /// The least limit, if it is clear which ones count. One that a condition may take away must
-    /// not be the only one of its kind: then it would depend on sizes whether it counts.
+    /// The least limit, if the set of effective limits does not depend on sizes: a limit that a
+    /// guard may remove must not be the only one of its kind.
     fn settle(self) -> Option<Expr> {
         let mut distinct: Vec<Poly> = Vec::new();
         let all = if self.certain.is_empty() { &self.guarded } else { &self.certain };
@@ -282,7 +283,7 @@ impl Limits {
     }
 }
 
-/// Whether nothing has a derivative where a condition does not hold: `c ? a * b : 0`.
+/// Whether the derivative is zero where a condition does not hold: `c ? a * b : 0`.
 fn vanishes(scope: &Scope, value: &Expr, guard: &Expr) -> bool {
     match &value.kind {
         ExprKind::Select(c, _, otherwise) => build::same(c, guard) && is_constant(scope, otherwise),
@@ -296,7 +297,7 @@ fn vanishes(scope: &Scope, value: &Expr, guard: &Expr) -> bool {
     }
 }
 
-/// Where a variable must end so that a subscript stays in bounds.
+/// The upper bound of a variable that keeps a subscript in bounds.
 fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limit {
     let subscript = Poly::of(&access.subscript);
     let extent = Poly::of(&access.extent);
@@ -323,7 +324,7 @@ fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limi
         ExprKind::Arith(ArithOp::Div, a, divisor) if build::as_name(a) == Some(var) => {
             extent.times(&Poly::of(divisor)).map_or(Limit::Unclear, Limit::At)
         }
-        // In bounds for the checker has accepted it, and so without a say.
+        // The checker proved it in bounds, so it places no limit.
         ExprKind::Arith(ArithOp::Rem, ..) => Limit::None,
         ExprKind::Apply(callee, _) if ["clamp", "min", "max"].contains(&callee.name.as_str()) => {
             Limit::None
@@ -332,7 +333,7 @@ fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limi
     }
 }
 
-/// Whether a condition around a read keeps its subscript below the extent, word for word.
+/// Whether a guard states literally that the subscript is below the extent.
 fn is_kept(access: &Access<'_>, subscript: &Poly, extent: &Poly) -> bool {
     let held = access.guards.iter().filter(|(_, holds)| *holds);
     held.flat_map(|(guard, _)| tree::conjuncts(guard)).any(|part| match &part.kind {
@@ -355,7 +356,7 @@ fn quotient(room: &Poly, factor: &Poly) -> Option<Poly> {
     Some(Poly::atom(build::div(room.to_expr(), factor.to_expr())))
 }
 
-/// The greatest or least value over the ranges of all variables.
+/// The maximum or minimum over the ranges of all variables.
 fn extreme(scope: &Scope, value: &Poly, ranges: &Ranges, greatest: bool) -> Option<Poly> {
     let mut value = value.clone();
     for (name, range) in ranges {
@@ -382,7 +383,7 @@ fn extreme(scope: &Scope, value: &Poly, ranges: &Ranges, greatest: bool) -> Opti
 }
 
 impl Scope {
-    /// An expression with `T.0` said in terms of sizes, where it can be.
+    /// Replaces `T.0` by its symbolic form, where it has one.
     fn in_sizes(&self, expr: &Expr) -> Expr {
         tree::replace(expr, &mut |part| match &part.kind {
             ExprKind::DimOf(tensor, dim) => {
@@ -392,7 +393,7 @@ impl Scope {
         })
     }
 
-    /// Whether an index is computed from elements of a tensor.
+    /// Whether an index depends on tensor elements.
     pub(crate) fn reads_data(&self, index: &Expr) -> bool {
         let mut found = false;
         tree::walk(index, &mut |expr| {
@@ -401,7 +402,7 @@ impl Scope {
         found
     }
 
-    /// Whether a condition compares integers, and so may keep subscripts in bounds.
+    /// Whether a condition compares integers, and so may guard subscripts.
     pub(crate) fn compares_integers(&self, condition: &Expr) -> bool {
         let mut found = false;
         tree::walk(condition, &mut |expr| {
@@ -412,18 +413,18 @@ impl Scope {
     }
 }
 
-/// Every subscript of a value.
+/// All subscripts of an expression.
 pub(crate) fn accesses_of<'e>(scope: &Scope, value: &'e Expr) -> Vec<Access<'e>> {
     let mut found = Vec::new();
     collect(scope, value, &mut Vec::new(), &mut found);
     found
 }
 
-/// Every subscript of a statement, those on the left included where the shape is known.
+/// All subscripts of a statement, including the left side if its shape is known.
 fn accesses<'e>(scope: &Scope, stmt: &'e Comprehension) -> Vec<Access<'e>> {
     let mut found = accesses_of(scope, &stmt.rhs);
     if let Some(scan) = &stmt.scan {
-        // What a recurrence reads of itself limits nothing.
+        // The self-reads of a recurrence place no limits.
         let mut others = scope.clone();
         others.tensors.remove(&stmt.target.name);
         found = accesses_of(&others, &stmt.rhs);
@@ -472,7 +473,7 @@ fn collect<'e>(
     }
 }
 
-/// Collects from a branch. A condition that does not compare integers keeps nothing in bounds.
+/// Collects the accesses of a branch. A condition that does not compare integers guards nothing.
 fn guarded<'e>(
     scope: &Scope,
     guard: (&'e Expr, bool),

@@ -1,4 +1,4 @@
-//! The statements of the forward pass that a gradient needs.
+//! The forward statements that a gradient recomputes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::scope::Scope;
 use crate::tree;
 use crate::versions::Versions;
 
-/// The forward statements that values depend on.
+/// The forward statements that the given values depend on.
 pub(crate) fn needed_for(
     scope: &Scope,
     versions: &Versions,
@@ -19,7 +19,7 @@ pub(crate) fn needed_for(
     needed_with(scope, versions, needed, &BTreeSet::new())
 }
 
-/// The forward statements that values depend on, if some are given.
+/// The forward statements that the given values depend on, if some values are supplied.
 pub(crate) fn needed_with(
     scope: &Scope,
     versions: &Versions,
@@ -39,8 +39,8 @@ pub(crate) fn needed_with(
     kept
 }
 
-/// A forward statement. Where its tensor has several values, ranges that another of them
-/// determined are stated.
+/// A forward statement. If its tensor has several versions, states the ranges that another version
+/// determined.
 fn with_ranges(scope: &Scope, versions: &Versions, step: &Step) -> Comprehension {
     let mut stmt = step.stmt.clone();
     stmt.rhs = tree::unplaced(&stmt.rhs);

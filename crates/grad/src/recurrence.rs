@@ -1,4 +1,4 @@
-//! Recurrences: what elements pass back to earlier ones is a recurrence the other way.
+//! Gradients of recurrences: reverse recurrences.
 //!
 //! ```text
 //! y(n,t) = a * y(n,t-1) + x(n,t) scan t from s(n)
@@ -20,7 +20,8 @@ use crate::scope::Scope;
 use crate::transpose::Contribution;
 use crate::tree;
 
-/// The right side of a statement as a value of other tensors: where a recurrence has no earlier element, its start.
+/// The right side of a recurrence in terms of other tensors: the start replaces the read where
+/// there is no earlier element.
 pub(crate) fn with_start(step: &Step) -> Result<Expr, Diagnostic> {
     let stmt = &step.stmt;
     let Some(scan) = &stmt.scan else { return Ok(stmt.rhs.clone()) };
@@ -51,8 +52,8 @@ fn unclear(var: &Variable) -> Diagnostic {
         .help(format!("state it: `where {name} in 0:...`"))
 }
 
-/// The gradient of all elements of a recurrence, with what they pass back to each other. The first contribution is what
-/// others pass to them; `None` if the rest is no recurrence.
+/// The gradient of all elements of a recurrence, including what they pass back to each other. The
+/// first contribution comes from outside; `None` if the rest is not a recurrence.
 pub(crate) fn statement(
     scope: &Scope,
     name: &str,

@@ -1,5 +1,4 @@
-//! The walk: statements from the last to the first, each passing the gradient of what it computes on
-//! to what it reads.
+//! The reverse walk over statements, from the last to the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +21,11 @@ use crate::transpose::{Contribution, transpose};
 use crate::tree;
 use crate::versions::Versions;
 
-/// The most that gradients may be written down with: the sum, over all statements, of the size of the
-/// right side times the number of its reads.
+/// The size limit of gradients: the sum over all statements of the size of the right side times the
+/// number of its reads.
 const BUDGET: usize = 4_000_000;
 
-/// The tensors that depend on the inputs in a way that has a derivative, the inputs included.
+/// The tensors that depend differentiably on the inputs, inputs included.
 pub(crate) fn active(versions: &Versions, wrt: &[String]) -> BTreeSet<String> {
     let mut active: BTreeSet<String> = wrt.iter().cloned().collect();
     let shifts = shifts(versions);
@@ -43,17 +42,17 @@ pub(crate) fn active(versions: &Versions, wrt: &[String]) -> BTreeSet<String> {
     active
 }
 
-/// The walk from the results back to the inputs.
+/// The reverse walk from the results to the inputs.
 pub(crate) struct Reverse<'a> {
     pub(crate) scope: Scope,
     pub(crate) versions: &'a Versions,
     pub(crate) active: &'a BTreeSet<String>,
-    /// Per value, the name of its gradient; those of results are given.
+    /// Per value, the name of its gradient; those of results are supplied.
     pub(crate) gradients: BTreeMap<String, String>,
-    /// What is to be added up for the gradient of each value.
+    /// The contributions to the gradient of each value.
     contributions: BTreeMap<String, Vec<Contribution>>,
     settled: BTreeSet<String>,
-    /// How much may still be written down.
+    /// The rest of [`BUDGET`].
     budget: usize,
     /// The statements of the gradient.
     pub(crate) statements: Vec<Comprehension>,
@@ -79,7 +78,7 @@ impl<'a> Reverse<'a> {
         }
     }
 
-    /// Passes gradients on from the last statement to the first.
+    /// Propagates gradients from the last statement to the first.
     pub(crate) fn run(&mut self) -> Result<(), Diagnostic> {
         for step in self.versions.steps.iter().rev() {
             let value = &step.stmt.target.name;
@@ -96,7 +95,7 @@ impl<'a> Reverse<'a> {
         Ok(())
     }
 
-    /// What a statement contributes to the gradients of what it reads.
+    /// Adds the contributions of a statement to the gradients of its operands.
     fn pass(&mut self, step: &Step, gradient: &str) -> Result<(), Diagnostic> {
         let body = recurrence::with_start(step)?;
         self.spend(step, &body)?;
@@ -109,7 +108,8 @@ impl<'a> Reverse<'a> {
             flows.retain(|flow| flow.tensor != value);
         }
         let dtype = self.scope.dtype(value);
-        // Where a term goes is no matter of its own: the gradient is read there.
+        // A scattered variable has no range of its own: the gradient is read at the term's
+        // position.
         let is_scattered =
             |var: &&Variable| step.stmt.scatter.iter().any(|it| it.var.name == var.name);
         let vars: Vec<Variable> =
@@ -121,7 +121,8 @@ impl<'a> Reverse<'a> {
         Ok(())
     }
 
-    /// The gradient of the elements of a recurrence, from what others pass to them: what they pass to each other added.
+    /// The gradient of the elements of a recurrence: the outside contributions plus what the
+    /// elements pass to each other.
     fn passed_back(
         &mut self,
         step: &Step,
@@ -144,7 +145,7 @@ impl<'a> Reverse<'a> {
         Ok(())
     }
 
-    /// What a statement passes on to what it reads, from a gradient of what it computes.
+    /// The flows of a statement to its operands, from the gradient of its result.
     fn flows(&self, step: &Step, body: &Expr, gradient: &str) -> Result<Vec<Flow>, Diagnostic> {
         let value = step.stmt.target.name.as_str();
         let result = build::apply(value, tree::element(&step.stmt));
@@ -168,7 +169,7 @@ impl<'a> Reverse<'a> {
         Ok(derivative.flows)
     }
 
-    /// The gradient of a product of n elements has n terms of n factors: what is long becomes too long.
+    /// Charges the budget: the gradient of a product of n elements has n terms of n factors.
     fn spend(&mut self, step: &Step, body: &Expr) -> Result<(), Diagnostic> {
         let (mut size, mut reads) = (0_usize, 1_usize);
         tree::walk(body, &mut |part| {
@@ -182,7 +183,7 @@ impl<'a> Reverse<'a> {
         Ok(())
     }
 
-    /// Everything that contributes to the gradient of a value is known: adds it up.
+    /// Sums the contributions to a value's gradient, once all are known.
     fn settle(&mut self, value: &str) {
         let Some(mut contributions) = self.contributions.remove(value) else { return };
         if let Some(given) = self.gradients.get(value) {
@@ -196,14 +197,14 @@ impl<'a> Reverse<'a> {
         self.add_up(value, &name, contributions);
     }
 
-    /// The gradient of an input, under a name; says whether there is one.
+    /// Emits the gradient of an input under a name; returns whether there is one.
     pub(crate) fn settle_input(&mut self, input: &str, name: &str) -> bool {
         let Some(contributions) = self.contributions.remove(input) else { return false };
         self.add_up(input, name, contributions);
         true
     }
 
-    /// The gradient of a result that the caller gives, as a contribution.
+    /// The supplied gradient of a result, as a contribution.
     fn given(&self, gradient: &str, others: &[Contribution]) -> Contribution {
         let indices = others.first().map(|other| other.indices.clone()).unwrap_or_default();
         let shape = self.scope.tensor(gradient).map(|tensor| tensor.shape.clone());
@@ -214,7 +215,7 @@ impl<'a> Reverse<'a> {
         Contribution { ranges, reduced, scatter, value, indices }
     }
 
-    /// The gradient that this one would be a mere copy of.
+    /// The gradient of which this one would be a plain copy.
     fn same_as(&self, value: &str, contributions: &[Contribution]) -> Option<String> {
         let [only] = contributions else { return None };
         let Some(Application::Read(name, subscripts)) = self.scope.applied(&only.value) else {
@@ -231,7 +232,7 @@ impl<'a> Reverse<'a> {
         (same_place && same_shape && is_gradient).then(|| name.to_owned())
     }
 
-    /// Statements that add up contributions: first those element by element, then the sums.
+    /// Emits statements that sum contributions: first elementwise ones, then reductions.
     fn add_up(&mut self, value: &str, name: &str, contributions: Vec<Contribution>) {
         if let Some(Tensor { dtype, shape }) = self.scope.tensor(value).cloned() {
             self.scope.tensors.insert(name.to_owned(), Tensor { dtype, shape });

@@ -1,4 +1,4 @@
-//! The derivatives of functions of numbers: one line each.
+//! The derivatives of scalar functions, one line each.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 
@@ -11,26 +11,26 @@ use crate::build::{
 };
 use crate::product::Product;
 
-/// How a function passes a gradient on to one of its arguments.
+/// How a function propagates a gradient to one of its arguments.
 pub(crate) enum Partial {
-    /// The gradient times this.
+    /// The gradient times this factor.
     Times(Product),
-    /// The gradient where this holds, and nothing elsewhere.
+    /// The gradient where this condition holds, and zero elsewhere.
     Where(Expr),
-    /// Nothing: the function does not change with the argument, but for jumps.
+    /// Zero: the function is piecewise constant in the argument.
     Nothing,
-    /// The derivative is not a function of the language.
+    /// The derivative is not expressible in the language.
     Missing,
 }
 
-/// Whether a function is constant between its jumps.
+/// Whether a function is piecewise constant.
 pub(crate) fn is_step(builtin: Builtin) -> bool {
     use Builtin::{Ceil, Floor, IsFinite, IsInf, IsNan, Rint, Round, Trunc};
     matches!(builtin, Floor | Ceil | Round | Rint | Trunc | IsNan | IsInf | IsFinite)
 }
 
-/// The derivative of a function by one of its arguments, where it has the value `y`. `others` says
-/// whether one of the other arguments has a gradient too.
+/// The derivative of a function with respect to one argument, where it has the value `y`. `others`
+/// says whether another argument also has a gradient.
 pub(crate) fn partial(
     builtin: Builtin,
     args: &[Expr],
@@ -111,16 +111,17 @@ fn sign(x: &Expr) -> Expr {
     select(against(CompareOp::Gt), int(1), select(against(CompareOp::Lt), int(-1), neither))
 }
 
-/// Where one of two arguments of `min` or `max` may be the result: where the other one does not beat it, so that NaN passes its gradient
-/// on. If both have a gradient, equal ones leave it to the first; if one has, it must win by itself, so that `max(x, 0)` has no
-/// gradient at 0.
+/// The condition under which one argument of `min` or `max` is the result: the other does not beat
+/// it, so that NaN passes its gradient on. If both have a gradient, ties go to the first; if only
+/// one has, it must win strictly, so that `max(x, 0)` has no gradient at 0.
 fn not_lost(loses: CompareOp, args: &[Expr], by: usize, others: bool) -> Expr {
     let or_equal = if loses == CompareOp::Lt { CompareOp::Le } else { CompareOp::Ge };
     let op = if others && by == 0 { loses } else { or_equal };
     not(compare(op, args[by].clone(), other_of_two(args, by)))
 }
 
-/// Where one of two arguments of `fmin` or `fmax` is the result: those leave out NaN. Equal ones are as for `min` and `max`.
+/// The condition under which one argument of `fmin` or `fmax` is the result: these ignore NaN. Ties
+/// are as for `min` and `max`.
 fn wins(strictly: CompareOp, args: &[Expr], by: usize, others: bool) -> Expr {
     if others && by == 1 {
         return not(wins(strictly, args, 0, others));
@@ -166,7 +167,7 @@ fn bell(x: &Expr, scale: f64) -> Partial {
 fn power(x: Expr, p: Expr, by: usize, y: &Expr) -> Partial {
     let name = Builtin::Pow.name();
     if by == 1 {
-        // The logarithm of a base that is not positive would spoil what is 0 anyway.
+        // The logarithm of a non-positive base would turn a zero gradient into NaN.
         let log = apply(Builtin::Log.name(), vec![x.clone()]);
         let log = select(compare(CompareOp::Gt, x, int(0)), log, int(0));
         return Partial::Times(Product::one().times(y).times(&log));

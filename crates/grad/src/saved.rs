@@ -1,16 +1,17 @@
-//! Values of the forward pass that are kept for the gradient instead of being computed again.
+//! Selects the forward values to save rather than recompute.
 //!
-//! A value is worth keeping if reading it takes less time than computing it, and if it takes no more memory than a parameter or a
-//! result does:
+//! A value is saved if reading it is cheaper than recomputing it and it takes no more memory than a
+//! parameter or a result:
 //!
-//! - a result, which its caller has anyway, as the gradient of a softmax reads the softmax;
-//! - a reduction that has no more elements than a parameter or a result has, such as the means and variances of a norm, the
-//!   sums of the rows of attention, or the product in front of an activation.
+//! - a result, which the caller has anyway: the gradient of a softmax reads the softmax;
+//! - a reduction with no more elements than a parameter or a result, such as the means and
+//!   variances of a norm, the row sums of attention, or the product before an activation.
 //!
-//! Nothing is kept that is compared with what is computed again, such as a maximum with the terms that may have attained it.
+//! Values that are compared with recomputed ones are never saved, such as a maximum with the terms
+//! that may attain it.
 //!
-//! Everything else is computed again: what is computed element by element takes about as long as its way through memory, and
-//! the scores of attention are many times what goes in and out.
+//! Everything else is recomputed: an elementwise value costs about as much as its memory traffic,
+//! and attention scores are many times larger than the inputs and outputs.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,8 @@ use crate::scope::Scope;
 use crate::tree;
 use crate::versions::Versions;
 
-/// The values that are worth keeping, if the gradient needs them. The shape of each can be said in a parameter.
+/// The values worth saving, if the gradient needs them. The shape of each can be declared in a
+/// parameter.
 pub(crate) fn candidates(def: &Def, scope: &Scope, versions: &Versions) -> BTreeSet<String> {
     let is_param = |name: &str| def.params.iter().any(|param| param.name.name == name);
     if def.returns.iter().any(|result| is_param(&result.name)) {
@@ -60,8 +62,9 @@ pub(crate) fn candidates(def: &Def, scope: &Scope, versions: &Versions) -> BTree
     targets.filter(is_worth).map(str::to_owned).collect()
 }
 
-/// Tensors that statements compare with others. Kept and computed again, the same sum may differ in its last digits, so what is kept
-/// is not compared: of `x(n,d) == top(n)`, neither or both are computed again.
+/// Tensors that statements compare with others. A saved and a recomputed sum may differ in the last
+/// digits, so compared tensors are not saved: of `x(n,d) == top(n)`, either neither or both are
+/// recomputed.
 pub(crate) fn compared<'s>(
     scope: &Scope,
     statements: impl IntoIterator<Item = &'s Comprehension>,
@@ -96,8 +99,8 @@ fn is_part(own: &[Poly], other: &[Poly]) -> bool {
     })
 }
 
-/// The definition that returns what a gradient takes of its values, after its own results; `None` if that is nothing but
-/// results.
+/// The forward definition that also returns the saved values, after its own results; `None` if all
+/// saved values are results.
 pub(crate) fn forward(
     module: &Module,
     def: &Def,

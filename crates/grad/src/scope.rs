@@ -1,4 +1,4 @@
-//! What names stand for, and of which kind values are.
+//! Name resolution and value types of an inlined definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,40 +6,40 @@ use tensorwright_lang::builtin::{Builtin, CONSTANTS, Signature};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::syntax::ast::{Expr, ExprKind};
 
-/// A tensor of a flat definition.
+/// A tensor of an inlined definition.
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
     pub(crate) dtype: DType,
-    /// The extents as far as they can be said in terms of sizes.
+    /// The symbolic extents, where known.
     pub(crate) shape: Vec<Option<Expr>>,
 }
 
-/// The names of a flat definition.
+/// The names of an inlined definition.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
     pub(crate) tensors: BTreeMap<String, Tensor>,
     pub(crate) sizes: BTreeSet<String>,
-    /// Names that something has, and that nothing new may get.
+    /// Names that are in use.
     taken: BTreeSet<String>,
 }
 
-/// What an application stands for.
+/// The meaning of `name(arguments)`.
 pub(crate) enum Application<'e> {
     /// A read of a tensor (of a scalar, without subscripts).
     Read(&'e str, &'e [Expr]),
-    /// A function of numbers.
+    /// A scalar function.
     Call(Builtin, &'e [Expr]),
     /// A conversion.
     Cast(DType, &'e Expr),
 }
 
-/// What is known of the type of a value.
+/// The type of a value, as far as derivatives need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Bool,
     /// An integer, with or without a type.
     Int,
-    /// A fraction without a type.
+    /// An untyped floating-point literal.
     AnyFloat,
     /// A number of a floating-point type.
     Float(DType),
@@ -65,7 +65,7 @@ impl ValueKind {
 }
 
 impl Scope {
-    /// A name like this one that nothing has yet; nothing else gets it.
+    /// A fresh name similar to this one; it is then taken.
     pub(crate) fn fresh(&mut self, like: &str) -> String {
         let numbered = (2_u32..).map(|number| format!("{like}_{number}"));
         let free = |name: &String| self.is_free(name);
@@ -80,7 +80,7 @@ impl Scope {
         self.taken.insert(name.to_owned());
     }
 
-    /// Whether a name can be given to something new.
+    /// Whether a name is unused.
     pub(crate) fn is_free(&self, name: &str) -> bool {
         !self.taken.contains(name) && !is_reserved(name)
     }
@@ -102,12 +102,12 @@ impl Scope {
             && !CONSTANTS.iter().any(|(constant, _)| *constant == name)
     }
 
-    /// Whether the language leaves a name to variables.
+    /// Whether the language allows a name for a variable.
     pub(crate) fn may_be_variable(&self, name: &str) -> bool {
         !is_reserved(name)
     }
 
-    /// What a name or an application stands for; `None` for variables, sizes and constants.
+    /// Resolves a name or an application; `None` for variables, sizes and constants.
     pub(crate) fn applied<'e>(&self, expr: &'e Expr) -> Option<Application<'e>> {
         match &expr.kind {
             ExprKind::Name(name) if self.tensors.contains_key(name) => {

@@ -1,14 +1,15 @@
-//! Values that results do not depend on, although they are computed from them: the shift of a softmax.
+//! Values with zero gradient by invariance: the shift of a softmax.
 //!
 //! ```text
 //! top(i) max=! x(i,k)
-//! w(i,k) = exp(x(i,k) - top(i))               another top(i) scales all w(i,...) and total(i) alike,
-//! total(i) +=! w(i,k)                         so p stays what it is
+//! w(i,k) = exp(x(i,k) - top(i))               a change of top(i) scales all w(i,...) and total(i),
+//! total(i) +=! w(i,k)                         so p does not change
 //! p(i,k) = w(i,k) / total(i)
 //! ```
 //!
-//! The gradient by such a value is zero, and is not computed: neither the sum that would come to zero but for rounding, nor
-//! who the maximum is. Conditions may be around the terms, as in a masked softmax, as long as what is left out is zero.
+//! The gradient with respect to such a value is zero and is not computed: neither the sum, which
+//! would be zero up to rounding, nor the position of the maximum. Terms may be guarded, as in a
+//! masked softmax, if the masked-out value is zero.
 
 use std::collections::BTreeSet;
 
@@ -22,22 +23,22 @@ use crate::scope::Application;
 use crate::tree;
 use crate::versions::Versions;
 
-/// The values by which no result changes.
+/// The values that no result depends on.
 pub(crate) fn shifts(versions: &Versions) -> BTreeSet<String> {
     let program = Program::new(versions);
     program.steps.iter().filter_map(|step| program.shift_of(step)).collect()
 }
 
-/// The statements of a definition, without those that only gradients need.
+/// The statements of a definition, without gradient helpers.
 struct Program<'a> {
     versions: &'a Versions,
     steps: Vec<&'a Step>,
 }
 
-/// A value whose elements all are scaled by the same number where a shift is another one.
+/// A value that a change of the shift scales by one factor per row.
 struct ScaledValue<'a> {
     name: &'a str,
-    /// The dimensions that the number depends on, in the order of the shift's own.
+    /// The dimensions that the factor depends on, in the order of the shift's dimensions.
     rows: Vec<usize>,
 }
 
@@ -49,7 +50,7 @@ impl<'a> Program<'a> {
         Self { versions, steps }
     }
 
-    /// The shift of a statement of exponentials, if nothing depends on it.
+    /// The shift in a statement of exponentials, if no result depends on it.
     fn shift_of(&self, step: &'a Step) -> Option<String> {
         let (shift, rows) = self.shifted(step)?;
         let computed = self.steps.iter().any(|other| other.stmt.target.name == shift);
@@ -60,7 +61,7 @@ impl<'a> Program<'a> {
             .then(|| shift.to_owned())
     }
 
-    /// `w(...) = exp(e - shift(...))`: the shift, and the dimensions of `w` that it is read at.
+    /// Matches `w(...) = exp(e - shift(...))`: the shift, and the dimensions of `w` that index it.
     fn shifted(&self, step: &'a Step) -> Option<(&'a str, Vec<usize>)> {
         let stmt = &step.stmt;
         if stmt.op != AssignOp::Assign || stmt.scan.is_some() || !stmt.scatter.is_empty() {
@@ -80,7 +81,8 @@ impl<'a> Program<'a> {
         (self.reads(&stmt.rhs, name) == 1).then_some((name, rows))
     }
 
-    /// Whether a value is only added up, along other dimensions than those of its rows, and divided by the sum.
+    /// Whether a value is used only in sums along non-row dimensions and in quotients by such a
+    /// sum.
     fn is_divided(&self, weights: &ScaledValue<'_>) -> bool {
         let readers = self.readers(weights.name);
         let mut sums = readers.iter().filter_map(|step| Some((*step, self.sum_of(step, weights)?)));
@@ -93,7 +95,7 @@ impl<'a> Program<'a> {
             && self.readers(total.name).iter().all(|step| self.divides(step, weights, &total))
     }
 
-    /// `total(...) +=! w(...)`, with the dimensions of `total` that are rows.
+    /// Matches `total(...) +=! w(...)`, with the row dimensions of `total`.
     fn sum_of<'s>(&self, step: &'s Step, weights: &ScaledValue<'_>) -> Option<ScaledValue<'s>> {
         let stmt = &step.stmt;
         let op = AssignOp::Reduce { op: ReductionOp::Sum, initialize: true };
@@ -109,7 +111,7 @@ impl<'a> Program<'a> {
         (self.reads(&stmt.rhs, name) == 1).then_some(ScaledValue { name: &stmt.target.name, rows })
     }
 
-    /// Whether a statement reads two values in quotients of the one by the other, in the same row, and nowhere else.
+    /// Whether a statement reads two values only in quotients of one by the other, in the same row.
     fn divides(&self, step: &Step, weights: &ScaledValue<'_>, total: &ScaledValue<'_>) -> bool {
         let quotients = self.quotients(&step.stmt.rhs, weights, total);
         let sides = || tree::sides(&step.stmt);
@@ -154,7 +156,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// How often an expression reads a value.
+    /// The number of reads of a value in an expression.
     fn reads(&self, expr: &Expr, name: &str) -> usize {
         let mut count = 0;
         tree::walk(expr, &mut |part| {
@@ -170,7 +172,7 @@ impl<'a> Program<'a> {
         self.steps.iter().filter(does_read).copied().collect()
     }
 
-    /// How many statements compute a value.
+    /// The number of statements that compute a value.
     fn writers(&self, name: &str) -> usize {
         self.steps.iter().filter(|step| step.stmt.target.name == name).count()
     }
@@ -180,7 +182,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// What is zero where a condition does not hold, or else the expression itself.
+/// The masked operand of `c ? e : 0`, or the expression itself.
 fn or_zero(expr: &Expr) -> &Expr {
     match &expr.kind {
         ExprKind::Select(_, value, other) if build::is_zero(other) => value,

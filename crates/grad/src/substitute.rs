@@ -1,4 +1,4 @@
-//! Index variables replaced by what they were solved for.
+//! Substitutes the solutions of subscript equations for index variables.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ArithOp;
@@ -10,30 +10,30 @@ use crate::poly::{IndexSum, Poly};
 use crate::scope::{Application, Scope, ValueKind};
 use crate::tree;
 
-/// What a variable is: `numerator`, or `numerator / divisor` where that is known to be exact.
+/// The solution for a variable: `numerator`, or `numerator / divisor` where the division is exact.
 #[derive(Debug, Clone)]
 pub(crate) struct Solution {
     pub(crate) var: String,
-    /// Whether it stood on the left of its statement.
+    /// Whether it was on the left side of its statement.
     pub(crate) spatial: bool,
     pub(crate) numerator: Poly,
     pub(crate) divisor: Option<Poly>,
 }
 
-/// A subscript of which it is known what it is equal to.
+/// A subscript and the index that it equals.
 #[derive(Debug, Clone)]
 pub(crate) struct SubscriptEquality {
     pub(crate) subscript: Poly,
     pub(crate) index: Poly,
 }
 
-/// Puts solutions in the place of variables.
+/// Substitutes solutions for variables.
 pub(crate) struct Substitute<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) ranges: &'a Ranges,
     pub(crate) solutions: &'a [Solution],
     pub(crate) known: &'a [SubscriptEquality],
-    /// The type in which an index variable that is a value meets fractions.
+    /// The type to which an index variable is converted when it is used as a floating-point value.
     pub(crate) dtype: DType,
 }
 
@@ -60,7 +60,7 @@ impl Substitute<'_> {
         }
     }
 
-    /// What is compared or converted: integers stay index arithmetic.
+    /// The operand of a comparison or conversion: integers stay index arithmetic.
     fn side(&self, expr: &Expr) -> Expr {
         match self.scope.kind(expr) {
             ValueKind::Int => self.index(expr),
@@ -68,8 +68,8 @@ impl Substitute<'_> {
         }
     }
 
-    /// Index arithmetic where a fraction is wanted: a quotient of integers must say that rounding
-    /// is meant.
+    /// Index arithmetic as a floating-point value: a rounding integer quotient must be converted
+    /// explicitly.
     fn fraction(&self, expr: &Expr) -> Expr {
         let index = self.index(expr);
         if tree::rounds(&index) { build::apply(self.dtype.name(), vec![index]) } else { index }
@@ -95,7 +95,7 @@ impl Substitute<'_> {
         self.poly(&sum).map_or_else(|| expr.clone(), |sum| sum.to_expr())
     }
 
-    /// The expression as it was written, if its variables have got other names and no more.
+    /// The original expression, if only variables were renamed.
     fn renamed(&self, expr: &Expr) -> Option<Expr> {
         let mut concerned = self.solutions.iter().filter(|s| tree::mentions(expr, &s.var));
         let is_name = |solution: &Solution| {
@@ -136,7 +136,7 @@ impl Substitute<'_> {
         Some(result)
     }
 
-    /// What is not a sum or a product.
+    /// An atom.
     fn atom(&self, expr: &Expr) -> Option<Poly> {
         if !self.is_concerned(expr) {
             return Some(Poly::atom(expr.clone()));

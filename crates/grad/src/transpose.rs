@@ -1,5 +1,4 @@
-//! From reads to writes: what a statement contributes to a tensor that it reads, as a sum over the
-//! elements of that tensor.
+//! Transposes reads into writes: gradient contributions as sums over tensor elements.
 //!
 //! ```text
 //! out(i) +=! in(s*i + k) * w(k)
@@ -7,13 +6,12 @@
 //!     as           d_in(x) += (x - k) % s == 0 && ... ? d_out((x - k) / s) * w(k) : 0
 //! ```
 //!
-//! The left side of a statement is made of plain indices, so every subscript `S(i, k)` is an equation
-//! `S(i, k) == x` that is solved for one of the variables, if possible for one that stands on the left
-//! of the statement: windows are small and results are large. A variable that is solved for brings
-//! conditions: divisions are exact, and the variable is in its range. Those that hold for all sizes
-//! are left out. An equation that cannot be solved (an index from data, a `clamp`) says where the terms
-//! go, which is a scatter. If part of a subscript was solved for, it is itself a condition, and the sum
-//! goes over all values of its variables.
+//! Left-side subscripts are plain indices, so every read subscript `S(i, k)` is an equation `S(i,
+//! k) == x` that is solved for one variable, preferably one of the left side: windows are small and
+//! results are large. A solution brings conditions: divisions are exact, and the variable is in its
+//! range. Those that hold for all sizes are dropped. An unsolvable equation (an index from data, a
+//! `clamp`) becomes a scatter position. If part of a subscript was solved, the rest is a condition,
+//! and the sum runs over all values of its variables.
 
 mod scatter;
 
@@ -42,13 +40,13 @@ pub(crate) struct Contribution {
     pub(crate) reduced: Vec<String>,
     /// The ranges of all of them.
     pub(crate) ranges: Ranges,
-    /// The indices whose values the terms decide, with these values.
+    /// The scatter indices, with their positions.
     pub(crate) scatter: Vec<(String, Expr)>,
-    /// What is summed up.
+    /// The summand.
     pub(crate) value: Expr,
 }
 
-/// An equation between a subscript and what it is to be.
+/// An equation `subscript == index`.
 struct Equation {
     subscript: Poly,
     index: Poly,
@@ -56,26 +54,26 @@ struct Equation {
 
 struct Solver<'a> {
     scope: &'a Scope,
-    /// The variables that are not solved for.
+    /// The unsolved variables.
     unknown: Vec<Variable>,
-    /// The ranges of unknown variables and of the indices.
+    /// The ranges of the unsolved variables and of the indices.
     ranges: Ranges,
     solutions: Vec<Solution>,
     guards: Vec<Expr>,
     pending: Vec<Equation>,
-    /// Equations that are not solved, of dimensions that nothing else depends on: the names of their indices.
+    /// Unsolved equations of independent dimensions, by index name: scatter positions.
     scattered: Vec<(String, Poly)>,
     dtype: DType,
 }
 
-/// What the name of the index of a dimension begins with while equations are solved; no text has such a name.
+/// Prefix of placeholder index names during solving; it cannot occur in source text.
 const INDEX: char = '\'';
 
 fn index_name(dim: usize) -> String {
     format!("{INDEX}{dim}")
 }
 
-/// Turns what arrives at a read into a sum over the elements of what is read.
+/// Turns the gradient of a read into a sum over the elements of the tensor.
 pub(crate) fn transpose(
     scope: &Scope,
     vars: &[Variable],
@@ -122,7 +120,7 @@ fn unclear(var: &Variable, flow: &Flow) -> Diagnostic {
 }
 
 impl Solver<'_> {
-    /// Subscripts that are variables by themselves come first: they need no conditions.
+    /// Solves plain subscripts first: they need no conditions.
     fn solve_plain(&mut self) {
         let mut place = 0;
         while place < self.pending.len() {
@@ -143,7 +141,7 @@ impl Solver<'_> {
         self.unknown.iter().any(|var| var.name == name)
     }
 
-    /// Whether no index variable stands in it.
+    /// Whether it contains no index variable.
     fn is_fixed(&self, sum: &Poly) -> bool {
         !self.unknown.iter().any(|var| sum.mentions(&var.name))
     }
@@ -163,7 +161,7 @@ impl Solver<'_> {
         }
         let (subscript, index) = (equation.subscript.to_expr(), equation.index.to_expr());
         match build::as_name(&index) {
-            // The index of a dimension as it is.
+            // The index of a dimension itself.
             Some(name) if name.starts_with(INDEX) => {
                 self.scattered.push((name.to_owned(), equation.subscript));
             }
@@ -199,7 +197,7 @@ impl Solver<'_> {
         let Some((above, below)) = parts else { return false };
         let (low, high) =
             (Equation { subscript: low, index: below }, Equation { subscript: high, index: above });
-        // A variable is known at once; what a remainder is follows from the higher digits.
+        // A plain variable is solved directly; a remainder follows from the higher digits.
         let is_variable = build::as_name(&low.subscript.to_expr()).is_some();
         let (first, second) = if is_variable { (low, high) } else { (high, low) };
         self.pending.push(second);
@@ -329,7 +327,7 @@ impl Solver<'_> {
         }
     }
 
-    /// A variable is solved for: its conditions are noted, and it is replaced in all that is known.
+    /// Records the solution of a variable and its conditions, and substitutes it everywhere.
     fn assign(&mut self, var: &str, numerator: Poly, divisor: Option<Poly>) {
         let Some(range) = self.ranges.remove(var) else { return };
         let spatial = self.unknown.iter().any(|unknown| unknown.name == var && unknown.spatial);
@@ -343,7 +341,7 @@ impl Solver<'_> {
             }
             None => value.clone(),
         };
-        // An exact quotient is negative exactly if what is divided is.
+        // An exact quotient has the sign of its numerator.
         let from_zero = build::is_int(&range.lo, 0);
         let low = if from_zero { value } else { quotient.clone() };
         // Ranges are not empty.
@@ -355,7 +353,7 @@ impl Solver<'_> {
         self.propagate();
     }
 
-    /// Puts the last solution into everything else.
+    /// Substitutes the latest solution into all equations and conditions.
     fn propagate(&mut self) {
         let Some(last) = self.solutions.last().cloned() else { return };
         let only = [last.clone()];
@@ -377,7 +375,7 @@ impl Solver<'_> {
         self.scattered = scattered;
     }
 
-    /// A condition that says what a variable is saves a sum over it.
+    /// An equality guard determines a variable, which saves a sum over it.
     fn use_equalities(&mut self, guards: &[Expr]) {
         for guard in guards.iter().flat_map(tree::conjuncts) {
             let guard = self.substitute(&[]).value(guard);
@@ -394,7 +392,7 @@ impl Solver<'_> {
         }
     }
 
-    /// The contribution, with names that a person would choose.
+    /// The contribution, with readable names.
     fn finish(mut self, flow: &Flow, known: &[SubscriptEquality]) -> Contribution {
         self.settle_scattered(flow);
         let solver = &self;
@@ -441,7 +439,7 @@ impl Solver<'_> {
         Contribution { indices: names, reduced, ranges, scatter, value }
     }
 
-    /// A sum over a variable that nothing depends on is a multiple.
+    /// Replaces a sum over an unused variable by a multiplication.
     fn times_unused(&mut self, value: Expr, guards: &[Expr]) -> Expr {
         let mut value = value;
         for var in &self.unknown {
@@ -460,8 +458,8 @@ impl Solver<'_> {
         value
     }
 
-    /// The index of a dimension is called as the variable that was solved for, if there is one,
-    /// and otherwise after the size of the dimension.
+    /// Names the index of a dimension after the solved variable, if there is one, and otherwise
+    /// after the size of the dimension.
     fn index_names(&self, flow: &Flow) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for dim in 0..flow.subscripts.len() {

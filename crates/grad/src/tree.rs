@@ -14,7 +14,7 @@ pub(crate) fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     expr.operands().into_iter().for_each(|child| walk(child, visit));
 }
 
-/// The expression with other operands.
+/// Rebuilds the expression with mapped operands.
 pub(crate) fn map_children(expr: &Expr, map: &mut impl FnMut(&Expr) -> Expr) -> Expr {
     let mut boxed = |expr: &Expr| Box::new(map(expr));
     let kind = match &expr.kind {
@@ -31,7 +31,7 @@ pub(crate) fn map_children(expr: &Expr, map: &mut impl FnMut(&Expr) -> Expr) -> 
     Expr { kind, span: expr.span }
 }
 
-/// The expression with whatever `replace` has another expression for, outermost first.
+/// Replaces the subexpressions for which `with` returns one, outermost first.
 pub(crate) fn replace(expr: &Expr, with: &mut impl FnMut(&Expr) -> Option<Expr>) -> Expr {
     match with(expr) {
         Some(other) => other,
@@ -39,7 +39,7 @@ pub(crate) fn replace(expr: &Expr, with: &mut impl FnMut(&Expr) -> Option<Expr>)
     }
 }
 
-/// The expression with other names for tensors and variables.
+/// Renames tensors and variables.
 pub(crate) fn rename(expr: &Expr, new: &impl Fn(&str) -> Option<String>) -> Expr {
     let renamed = map_children(expr, &mut |child| rename(child, new));
     let Expr { kind, span } = renamed;
@@ -58,7 +58,7 @@ pub(crate) fn rename(expr: &Expr, new: &impl Fn(&str) -> Option<String>) -> Expr
     Expr { kind, span }
 }
 
-/// The expression without places in a text.
+/// The expression with empty spans.
 pub(crate) fn unplaced(expr: &Expr) -> Expr {
     let bare = map_children(expr, &mut unplaced);
     Expr { span: Span::default(), ..bare }
@@ -78,12 +78,12 @@ pub(crate) fn names(expr: &Expr) -> BTreeSet<&str> {
     found
 }
 
-/// Whether a bare name stands in an expression.
+/// Whether an expression contains a bare name.
 pub(crate) fn mentions(expr: &Expr, name: &str) -> bool {
     expr.first_mention(name).is_some()
 }
 
-/// Whether an expression of integers rounds, so that it must be converted where a fraction is wanted.
+/// Whether an integer expression rounds, so that it needs an explicit conversion to float.
 pub(crate) fn rounds(expr: &Expr) -> bool {
     let mut found = false;
     walk(expr, &mut |part| {
@@ -92,7 +92,7 @@ pub(crate) fn rounds(expr: &Expr) -> bool {
     found
 }
 
-/// The conditions that are joined by `&&`.
+/// The operands of a `&&` chain.
 pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
     match &condition.kind {
         ExprKind::Logic(LogicOp::And, a, b) => [conjuncts(a), conjuncts(b)].concat(),
@@ -100,7 +100,7 @@ pub(crate) fn conjuncts(condition: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Every name that statements mention.
+/// All names that occur in statements.
 pub(crate) fn mentioned<'s>(
     statements: impl IntoIterator<Item = &'s Comprehension>,
 ) -> BTreeSet<String> {
@@ -121,7 +121,7 @@ pub(crate) fn sides(stmt: &Comprehension) -> impl Iterator<Item = &Expr> {
     std::iter::once(&stmt.rhs).chain(start).chain(positions)
 }
 
-/// The subscripts of the element that a term of a statement goes to.
+/// The subscripts of the element that a term is added to.
 pub(crate) fn element(stmt: &Comprehension) -> Vec<Expr> {
     let subscript = |index: &Ident| {
         let scatter = stmt.scatter.iter().find(|scatter| scatter.var.name == index.name);
@@ -130,7 +130,7 @@ pub(crate) fn element(stmt: &Comprehension) -> Vec<Expr> {
     stmt.indices.iter().map(subscript).collect()
 }
 
-/// A statement with whatever `with` has another expression for.
+/// Replaces subexpressions of a statement for which `with` returns one.
 pub(crate) fn replaced(
     stmt: &Comprehension,
     with: &mut impl FnMut(&Expr) -> Option<Expr>,

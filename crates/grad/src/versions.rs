@@ -1,4 +1,4 @@
-//! One name per value: a tensor that is computed anew gets another name.
+//! Gives every value one name, as in SSA form.
 //!
 //! ```text
 //! out(b,n) = bias(n)                          out_1(b,n) = bias(n)
@@ -6,8 +6,8 @@
 //! out(b,n) = max(out(b,n), 0)                 out(b,n) = max(out_1(b,n), 0)
 //! ```
 //!
-//! A sum that goes on is the same value, as long as nobody reads what it is so far. An update of
-//! part of a tensor becomes one of all of it, which chooses between the new and the old elements.
+//! An accumulation continues the same value as long as nothing reads it in between. A partial
+//! update becomes an update of the whole tensor that selects between new and old elements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,23 +22,23 @@ use crate::ranges::{Step, Variable};
 use crate::scope::Scope;
 use crate::tree;
 
-/// A definition in which every tensor has one value.
+/// A definition in which every tensor is one value.
 #[derive(Debug, Clone)]
 pub(crate) struct Versions {
     pub(crate) scope: Scope,
     pub(crate) steps: Vec<Step>,
-    /// Per result of the definition, the name of its last value.
+    /// The final version of each result.
     pub(crate) results: Vec<(String, String)>,
-    /// How the statements of a value combine, where they do not assign.
+    /// The reduction operator of each value that is not assigned.
     pub(crate) combine: BTreeMap<String, ReductionOp>,
-    /// The values of tensors that have more than one.
+    /// The versions of tensors that have more than one.
     pub(crate) renamed: BTreeSet<String>,
-    /// The names of values that only gradients need, by what they ought to be called.
+    /// The names of helper values, by their preferred names.
     pub(crate) helpers: BTreeMap<String, String>,
 }
 
 impl Versions {
-    /// The name of the variable with which a value is indexed along a dimension.
+    /// The index variable of a dimension of a value.
     pub(crate) fn index_of(&self, value: &str, dim: usize) -> String {
         let step = self.steps.iter().find(|step| step.stmt.target.name == value);
         let index = step.and_then(|step| step.stmt.indices.get(dim));
@@ -46,16 +46,16 @@ impl Versions {
     }
 }
 
-/// The value of a tensor as far as it has been computed.
+/// The current version of a tensor.
 struct CurrentVersion {
     name: String,
-    /// Whether a later statement may go on with it.
+    /// Whether a later statement may continue the accumulation.
     open: bool,
-    /// Whether it has been computed by statements (and was not supplied by the caller).
+    /// Whether statements computed it (rather than the caller).
     computed: bool,
 }
 
-/// Gives every value a name of its own.
+/// Gives every value its own name.
 pub(crate) fn number(flat: &Flat, steps: Vec<Step>) -> Result<Versions, Diagnostic> {
     let params = flat.def.params.iter().map(|param| {
         let name = param.name.name.clone();
@@ -87,11 +87,11 @@ pub(crate) fn number(flat: &Flat, steps: Vec<Step>) -> Result<Versions, Diagnost
 
 struct Numbering {
     scope: Scope,
-    /// How many values each tensor has had.
+    /// The number of versions of each tensor so far.
     counts: BTreeMap<String, usize>,
     current: BTreeMap<String, CurrentVersion>,
     params: Vec<String>,
-    /// Every tensor and a value of it.
+    /// Pairs of a tensor and one of its versions.
     origins: Vec<(String, String)>,
     steps: Vec<Step>,
     combine: BTreeMap<String, ReductionOp>,
@@ -124,8 +124,8 @@ impl Numbering {
         Ok(())
     }
 
-    /// Reads become reads of the values of this moment, which are then complete.
-    /// A recurrence reads what it computes, which has no name of its own yet.
+    /// Rewrites reads to the current versions, which closes them. The self-reads of a recurrence
+    /// have no version yet and stay.
     fn read_versions(&mut self, step: &mut Step) {
         let own = step.stmt.scan.as_ref().map(|_| step.stmt.target.name.clone());
         let is_own = |name: &str| own.as_deref() == Some(name);
@@ -143,7 +143,7 @@ impl Numbering {
         rename(step, &version);
     }
 
-    /// A new value of a tensor.
+    /// Starts a new version of a tensor.
     fn start(&mut self, mut step: Step, target: &str) {
         let name = self.new_name(target);
         if let AssignOp::Reduce { op, .. } = step.stmt.op {
@@ -170,7 +170,7 @@ impl Numbering {
         name
     }
 
-    /// The last value of a tensor keeps its name, unless the caller's value has it.
+    /// The final version of a tensor keeps its name, unless the caller's value has it.
     fn name_last_values(&mut self) {
         let computed = self.current.iter().filter(|(_, current)| current.computed);
         let supplied = |target: &str| self.params.iter().any(|param| param == target);
@@ -195,7 +195,7 @@ impl Numbering {
         }
     }
 
-    /// The values of tensors that have more than one.
+    /// The versions of tensors that have more than one.
     fn values_of_many(&self) -> BTreeSet<String> {
         let several =
             |origin: &&(String, String)| self.counts.get(&origin.0).is_some_and(|n| *n > 1);
@@ -204,7 +204,7 @@ impl Numbering {
         many.map(|(_, value)| value.clone()).collect()
     }
 
-    /// `new(i) = old(i)`, for a sum to go on from.
+    /// `new(i) = old(i)`, from which an accumulation continues.
     fn copy(&mut self, step: &Step, target: &str) {
         let Some(old) = self.current.get(target).map(|current| current.name.clone()) else {
             return;
@@ -218,7 +218,7 @@ impl Numbering {
         self.start(Step { stmt, vars }, target);
     }
 
-    /// The variables of the left side with the ranges of the whole tensor.
+    /// The left-side variables, ranging over the whole tensor.
     fn whole(&self, target: &str, vars: &[Variable]) -> Vec<Variable> {
         let shape = self.scope.tensor(target).map(|tensor| tensor.shape.clone());
         let spatial = vars.iter().filter(|var| var.spatial).cloned();
@@ -228,7 +228,7 @@ impl Numbering {
             .collect()
     }
 
-    /// An update of part of a tensor becomes one of all of it.
+    /// Extends a partial update to the whole tensor.
     fn complete(&mut self, step: &mut Step) -> Result<(), Diagnostic> {
         let target = step.stmt.target.name.clone();
         let whole = self.whole(&target, &step.vars);
@@ -255,7 +255,7 @@ impl Numbering {
     }
 }
 
-/// Gives what a statement reads other names.
+/// Renames the reads of a statement.
 fn rename(step: &mut Step, new: &impl Fn(&str) -> Option<String>) {
     step.stmt.rhs = tree::rename(&step.stmt.rhs, new);
     if let Some(scan) = &mut step.stmt.scan {
@@ -266,7 +266,7 @@ fn rename(step: &mut Step, new: &impl Fn(&str) -> Option<String>) {
     }
 }
 
-/// The conditions for a value of a variable to be in a range, as far as they can fail.
+/// The conditions that keep a value in a range, except those that always hold.
 fn within(scope: &Scope, value: &Expr, range: &Range, var: &str, all: &Range) -> Vec<Expr> {
     let ranges = Ranges::from([(var.to_owned(), all.clone())]);
     let bounds = Bounds { scope, ranges: &ranges };

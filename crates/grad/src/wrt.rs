@@ -1,18 +1,18 @@
-//! Which parameters a gradient is asked for.
+//! The parameters to differentiate with respect to.
 
 use tensorwright_lang::diagnostic::{Code, Diagnostic, nearest};
 use tensorwright_lang::syntax::ast::{Def, Param};
 
-/// The parameters whose gradients are asked for.
+/// The parameters to differentiate with respect to.
 #[derive(Debug)]
 pub(crate) struct WrtParams {
     /// Their names, in the order of the signature.
     pub(crate) names: Vec<String>,
-    /// Whether they were named, so that each must have a gradient.
+    /// Whether the caller named them; then each must have a gradient.
     pub(crate) named: bool,
 }
 
-/// The parameters of these names, or all of a floating-point type.
+/// The named parameters, or all of a floating-point type.
 pub(crate) fn parameters(def: &Def, wrt: &[&str]) -> Result<WrtParams, Diagnostic> {
     for name in wrt {
         match def.params.iter().find(|param| param.name.name == *name) {
@@ -48,7 +48,7 @@ fn not_a_fraction(param: &Param) -> Diagnostic {
         .help("leave it out; only parameters of floating-point types have gradients")
 }
 
-/// No result depends on a parameter in a way that has a derivative.
+/// The error for a parameter that no result depends on differentiably.
 pub(crate) fn independent(def: &Def, name: &str) -> Diagnostic {
     let param = def.params.iter().find(|param| param.name.name == name);
     let message = format!("no result of `{}` has a derivative by `{name}`", def.name.name);
@@ -58,7 +58,7 @@ pub(crate) fn independent(def: &Def, name: &str) -> Diagnostic {
         .help("leave it out; its gradient is zero everywhere")
 }
 
-/// No result depends on any parameter in a way that has a derivative.
+/// The error if no result depends differentiably on any parameter.
 pub(crate) fn nothing(def: &Def) -> Diagnostic {
     let message = format!("`{}` has no gradient", def.name.name);
     Diagnostic::new(Code::NoGradient, def.name.span, message)

@@ -1,8 +1,8 @@
-//! The functions of numbers that expressions may call: C's mathematics and a few that kernels need.
+//! The builtin scalar functions: C's math library and a few for kernels.
 
 use serde::Serialize;
 
-/// Which arguments a builtin takes, and what it returns.
+/// The argument and result types of a builtin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signature {
     /// Floating-point arguments of one type, result of that type.
@@ -17,7 +17,7 @@ pub enum Signature {
 
 macro_rules! builtins {
     ($($variant:ident $name:literal $arity:literal $signature:ident $doc:literal;)*) => {
-        /// A function of numbers.
+        /// A builtin scalar function.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[non_exhaustive]
         pub enum Builtin {
@@ -28,7 +28,7 @@ macro_rules! builtins {
             /// Every builtin.
             pub const ALL: &'static [Builtin] = &[$(Builtin::$variant),*];
 
-            /// The name that source text uses.
+            /// The name in source text.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Builtin::$variant => $name),* }
@@ -46,7 +46,7 @@ macro_rules! builtins {
                 match self { $(Builtin::$variant => Signature::$signature),* }
             }
 
-            /// What it computes, in one line.
+            /// A one-line summary.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self { $(Builtin::$variant => $doc),* }
@@ -112,7 +112,7 @@ builtins! {
 }
 
 impl Builtin {
-    /// The operator that stands for it between its arguments, or before the one that it has.
+    /// The infix or prefix operator for it, if there is one.
     #[must_use]
     pub const fn operator(self) -> Option<&'static str> {
         Some(match self {
@@ -126,7 +126,7 @@ impl Builtin {
         })
     }
 
-    /// The builtin of a name. C's `f`-suffixed names (`expf`, `fmaxf`) and its `fabs` and
+    /// The builtin with a name. C's `f`-suffixed names (`expf`, `fmaxf`) and its `fabs` and
     /// `nearbyint` are accepted too.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Builtin> {
@@ -147,7 +147,7 @@ impl Builtin {
     }
 }
 
-/// The floating-point constants that expressions may name.
+/// The floating-point constants of the language.
 pub const CONSTANTS: [(&str, f64); 4] = [
     ("INFINITY", f64::INFINITY),
     ("NAN", f64::NAN),
@@ -155,7 +155,7 @@ pub const CONSTANTS: [(&str, f64); 4] = [
     ("M_E", std::f64::consts::E),
 ];
 
-/// What other languages call the constants.
+/// The constant that another language's name means.
 #[must_use]
 pub fn constant_like(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {

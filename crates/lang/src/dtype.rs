@@ -54,7 +54,7 @@ impl DType {
         DType::Double,
     ];
 
-    /// The other spellings that source text may use.
+    /// The aliases in source text.
     pub const ALIASES: [(&'static str, DType); 5] = [
         ("int", DType::Int32),
         ("byte", DType::UInt8),
@@ -63,7 +63,7 @@ impl DType {
         ("float64", DType::Double),
     ];
 
-    /// The name that source text uses, which is also how the type prints.
+    /// The name in source text, which is also how the type prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl DType {
         }
     }
 
-    /// The type that a name or an alias stands for.
+    /// The type of a name or an alias.
     #[must_use]
     pub fn from_name(name: &str) -> Option<DType> {
         let canonical = DType::ALL.into_iter().find(|dtype| dtype.name() == name);
@@ -131,7 +131,7 @@ impl DType {
         })
     }
 
-    /// The unit roundoff of a floating-point type: half the distance from one to the next number.
+    /// The unit roundoff of a floating-point type: half the distance from 1 to the next number.
     #[must_use]
     pub const fn unit_roundoff(self) -> Option<f64> {
         Some(match self {
@@ -152,7 +152,7 @@ impl DType {
     }
 
     /// The type in which values of this one are computed and summed. Most types are their own;
-    /// floats that are only a way to store numbers are widened by a load and rounded by a store.
+    /// storage-only floats are widened by a load and rounded by a store.
     #[must_use]
     pub const fn computed_in(self) -> DType {
         match self {
@@ -171,7 +171,7 @@ impl DType {
         }
     }
 
-    /// Whether this is only a way to store numbers: [`DType::computed_in`] is another type.
+    /// Whether this is a storage-only type: [`DType::computed_in`] is another type.
     #[must_use]
     pub fn is_storage_only(self) -> bool {
         self.computed_in() != self

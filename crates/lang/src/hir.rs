@@ -1,8 +1,8 @@
-//! Checked definitions: names are resolved and every value has a type, but sizes are still names.
+//! HIR: checked definitions with resolved names and types, but symbolic sizes.
 //!
-//! Two kinds of expression are told apart here. [`Int`] is index arithmetic: what subscripts,
-//! `where` clauses and comparisons with index variables or sizes are made of; it is exact.
-//! [`Expr`] is a value of a tensor's element type.
+//! There are two kinds of expression. [`Int`] is exact index arithmetic: subscripts, `where`
+//! clauses, and comparisons with index variables or sizes. [`Expr`] is a value of a tensor's
+//! element type.
 
 use crate::builtin::Builtin;
 use crate::dtype::DType;
@@ -27,12 +27,12 @@ pub(crate) struct Def {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) sizes: Vec<Size>,
-    /// Parameters first, in order, then the tensors that statements make.
+    /// Parameters first, in order, then the computed tensors.
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) params: usize,
     pub(crate) returns: Vec<Symbol>,
     pub(crate) body: Vec<Stmt>,
-    /// The number of statements once calls are replaced by what they call.
+    /// The number of statements after inlining.
     pub(crate) expanded: usize,
 }
 
@@ -43,17 +43,17 @@ pub(crate) struct Size {
     pub(crate) span: Span,
 }
 
-/// A parameter, or a tensor that statements make.
+/// A parameter, or a computed tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
     pub(crate) name: String,
     pub(crate) dtype: DType,
     pub(crate) rank: usize,
     pub(crate) span: Span,
-    /// The sizes of a parameter; empty for a tensor that statements make.
+    /// The sizes of a parameter; empty for a computed tensor.
     pub(crate) dims: Vec<Dim>,
     pub(crate) is_const: bool,
-    /// Whether its first value comes from the caller although it is a result.
+    /// Whether it is a result whose initial value comes from the caller.
     pub(crate) updated: bool,
 }
 
@@ -78,15 +78,15 @@ pub(crate) struct Comprehension {
     pub(crate) target_span: Span,
     /// The index variables of the left side, then the others in order of appearance.
     pub(crate) vars: Vec<Var>,
-    /// How many of the variables stand on the left.
+    /// The number of variables on the left side.
     pub(crate) rank: usize,
     pub(crate) op: AssignOp,
     pub(crate) rhs: Expr,
-    /// What makes it a recurrence.
+    /// The scan, if it is a recurrence.
     pub(crate) scan: Option<Box<Scan>>,
-    /// The variables of the left side whose values data decide.
+    /// The scatter positions.
     pub(crate) scatter: Vec<Scatter>,
-    /// The tensors that a `concat` joins: all their dimensions but the last must agree.
+    /// The operands of a `concat`: all their dimensions but the last must agree.
     pub(crate) joins: Vec<(Symbol, Span)>,
     pub(crate) span: Span,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Comprehension {
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
     pub(crate) var: VarId,
-    /// Whether the last element is the first to be computed.
+    /// Whether elements are computed from last to first.
     pub(crate) backwards: bool,
     pub(crate) start: Expr,
 }
@@ -146,16 +146,16 @@ pub(crate) enum Int {
     Arith(ArithOp, Box<Int>, Box<Int>, Span),
     Min(Box<Int>, Box<Int>),
     Max(Box<Int>, Box<Int>),
-    /// An integer value that is computed from data.
+    /// A data-dependent integer value.
     Value(Box<Expr>),
 }
 
 /// A value.
 #[derive(Debug, Clone)]
 pub(crate) enum Expr {
-    /// A floating-point literal; its type is known once it has met another operand.
+    /// A floating-point literal; typed once it meets another operand.
     Float(f64, Option<DType>),
-    /// Index arithmetic as a value; its type is known once it has met another operand.
+    /// Index arithmetic as a value; typed once it meets another operand.
     Int(Int, Option<DType>, Span),
     Bool(bool),
     Read(Symbol, Vec<Int>, Span),
@@ -169,16 +169,16 @@ pub(crate) enum Expr {
     Cast(DType, Box<Expr>),
 }
 
-/// The type of an expression while it is being worked out.
+/// The type of an expression during checking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ty {
     /// An element type.
     Typed(DType),
-    /// Made of integer literals, sizes and index variables: takes the type of what it meets.
+    /// Consists of integer literals, sizes and index variables: takes the type of its context.
     AnyInt,
-    /// Made of floating-point literals: takes the floating-point type of what it meets.
+    /// Consists of floating-point literals: takes the floating-point type of its context.
     AnyFloat,
-    /// Not known, because of an error elsewhere or a tensor that is not computed yet.
+    /// Unknown, because of an error elsewhere or a tensor that is not computed yet.
     Unknown,
 }
 
@@ -194,7 +194,7 @@ impl Ty {
         }
     }
 
-    /// The element type that a tensor of this type gets.
+    /// The element type of a tensor with this type.
     pub(crate) fn settle(self) -> DType {
         match self {
             Ty::Typed(dtype) => dtype,
@@ -226,7 +226,8 @@ impl Int {
 }
 
 impl Comprehension {
-    /// Calls `visit` with every tensor whose shape the statement needs: read, or asked for a size.
+    /// Calls `visit` with every tensor whose shape the statement needs: read, or queried for a
+    /// size.
     pub(crate) fn walk_symbols(&self, visit: &mut impl FnMut(Symbol)) {
         for (lo, hi, _) in self.vars.iter().filter_map(|var| var.range.as_ref()) {
             lo.walk_symbols(visit);

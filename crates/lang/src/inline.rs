@@ -1,37 +1,39 @@
-//! Calls replaced by the statements of what they call, whatever statements are made of: the checker's
-//! definitions, which programs are bound from, and the syntax tree, which gradients are made of.
+//! Call inlining, generic over statements.
 //!
-//! The walk and the meaning of a call are here; how names are replaced in a statement is the caller's.
+//! The checker's definitions, which programs are bound from, and the syntax tree, which gradients
+//! are built from, share it.
+//!
+//! The walk and the meaning of calls are here; the caller renames names in statements.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 
-/// The most statements that calls may expand to.
+/// The most statements after inlining.
 pub const MAX_STATEMENTS: usize = 20_000;
 
-/// A definition whose statements are being copied.
+/// A definition being inlined.
 #[derive(Debug)]
 pub struct Frame<'d, D, N> {
     /// The definition.
     pub def: &'d D,
-    /// What its names stand for; `None` for the outermost definition, whose names stand for themselves.
+    /// The substitution for its names; `None` for the outermost definition.
     pub names: Option<N>,
     next: usize,
 }
 
 impl<'d, D, N> Frame<'d, D, N> {
-    /// A definition that is called.
+    /// A frame for a callee.
     pub fn called(def: &'d D, names: N) -> Self {
         Self { def, names: Some(names), next: 0 }
     }
 }
 
-/// Walks over the statements of a definition and of all that it calls, in the order in which they
-/// run, without recursion: a text may call thousands deep. `visit` copies a statement or says which
-/// definition it calls.
+/// Walks over the statements of a definition and its callees in execution order, without recursion:
+/// a text may have calls thousands deep. `visit` copies a statement or returns the frame of a
+/// callee.
 ///
 /// # Errors
-/// The statement of the outermost definition at which there were more than [`MAX_STATEMENTS`].
+/// The statement of the outermost definition that exceeded [`MAX_STATEMENTS`].
 pub fn walk<'d, D, S, N>(
     root: &'d D,
     body: impl Fn(&'d D) -> &'d [S],
@@ -61,7 +63,7 @@ pub fn walk<'d, D, S, N>(
     Ok(())
 }
 
-/// What is said of a definition that calls for too much.
+/// The error for a definition that expands to too many statements.
 #[must_use]
 pub fn too_long(def: &str, span: Span) -> Diagnostic {
     let message = format!("calls in `{def}` expand to more than {MAX_STATEMENTS} statements");
@@ -70,7 +72,7 @@ pub fn too_long(def: &str, span: Span) -> Diagnostic {
         .help("split it into programs that are run one after the other")
 }
 
-/// What a parameter of a callee is given.
+/// The argument of a callee's parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Binding<T, N> {
     /// A tensor of the outermost definition, or of another callee.
@@ -79,24 +81,24 @@ pub enum Binding<T, N> {
     Number(N),
 }
 
-/// What a tensor of a callee stands for.
+/// The meaning of a callee's tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CalleeTensor<T, N> {
-    /// What was passed, or the target of the call.
+    /// The argument, or the target of the call.
     Given(Binding<T, N>),
-    /// The target of the call, which starts out as another tensor: the callee updates what it is passed.
+    /// The target of the call, initialized from another tensor: the callee updates its argument.
     Updated {
         /// The target.
         target: T,
-        /// What was passed.
+        /// The argument.
         source: T,
     },
-    /// A tensor of the callee's own.
+    /// A local tensor of the callee.
     Own,
 }
 
-/// What a tensor of a callee stands for, by the argument that it is a parameter for and the target that
-/// it is a result for.
+/// The meaning of a callee's tensor, from the argument if it is a parameter and the target if it is
+/// a result.
 #[must_use]
 pub fn meaning<T: PartialEq, N>(
     argument: Option<Binding<T, N>>,

@@ -1,11 +1,11 @@
-//! The language: from source text to a checked, range-inferred [`Program`].
+//! The language front end: source text to a checked, range-inferred [`Program`].
 //!
 //! ```text
 //! text -> syntax::ast::Module -> checked definitions -> Program
 //!         syntax::parse          Module::parse          Def::bind
 //! ```
 //!
-//! [`Module`] is the way in; it runs all of it and reports what is wrong as
+//! [`Module`] is the entry point; it runs all passes and reports errors as
 //! [`Diagnostics`](diagnostic::Diagnostics). Nothing here does I/O or reads a clock.
 
 mod bind;

@@ -1,4 +1,4 @@
-//! A checked source text: the way in.
+//! A checked source text, the entry point of the crate.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::program::Program;
 use crate::source::{Source, Span};
 use crate::syntax::{self, Expansion};
 
-/// How many statements, calls expanded, are looked at for ranges that nothing can determine.
+/// The most inlined statements in the search for undetermined ranges.
 const STRUCTURE_BUDGET: usize = 20_000;
 
-/// A source text whose definitions are free of errors that can be found without sizes; those of
+/// A source text whose definitions have no errors that can be found without sizes; those of
 /// [`Module::parse_partly`] may have some.
 ///
 /// ```
@@ -33,7 +33,7 @@ const STRUCTURE_BUDGET: usize = 20_000;
 #[derive(Debug, Clone)]
 pub struct Module {
     source: Source,
-    /// By their numbers in the text; those with errors, and those that call them, are not there.
+    /// By number; those with errors, and their callers, are `None`.
     defs: Vec<Option<hir::Def>>,
     /// The names of all definitions, by their numbers.
     names: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Def<'m> {
     def: &'m hir::Def,
 }
 
-/// A parameter or a result of a definition, as far as it is known without sizes.
+/// A parameter or a result of a definition, as known without sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Signature {
@@ -56,7 +56,7 @@ pub struct Signature {
     pub name: String,
     /// The element type.
     pub dtype: DType,
-    /// The extents as the text has them: names or numbers for a parameter, `_` for a result.
+    /// The extents in source text: names or numbers for a parameter, `_` for a result.
     pub dims: Vec<String>,
     /// Whether it is a `const` parameter.
     pub is_const: bool,
@@ -64,7 +64,7 @@ pub struct Signature {
     pub updated: bool,
 }
 
-/// As a parameter is written: `const float(M,K) A`.
+/// Prints a parameter: `const float(M,K) A`.
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let constant = if self.is_const { "const " } else { "" };
@@ -92,8 +92,8 @@ impl Module {
         Module::parse_source(syntax::source_from_bytes(name, bytes)?)
     }
 
-    /// Like [`Module::parse_bytes`], for a text of which one definition is wanted: errors in others do
-    /// not matter, unless the text as a whole cannot be read.
+    /// Like [`Module::parse_bytes`], but errors in unused definitions do not matter, unless the
+    /// text as a whole cannot be parsed.
     ///
     /// ```
     /// use tensorwright_lang::Module;
@@ -123,7 +123,7 @@ impl Module {
             functions = syntax::expand(&mut ast);
             diagnostics.append(&mut functions.diagnostics);
         }
-        // What follows from a syntax error is not worth a word.
+        // Consequences of a syntax error are not reported.
         if !diagnostics.is_empty() {
             diagnostics.iter_mut().for_each(|diagnostic| functions.explain(diagnostic));
             return Err(Diagnostics::new(source, diagnostics));
@@ -153,27 +153,27 @@ impl Module {
         &self.source
     }
 
-    /// What may not be meant.
+    /// The warnings.
     #[must_use]
     pub fn warnings(&self) -> Diagnostics {
         Diagnostics::new(self.source.clone(), self.warnings.clone())
     }
 
-    /// What is wrong, and what may not be meant: nothing of the former, unless only a part was asked for.
+    /// The errors and warnings; there are errors only after [`Module::parse_partly`].
     #[must_use]
     pub fn errors(&self) -> Diagnostics {
         let all = self.errors.iter().chain(&self.warnings).cloned();
         Diagnostics::new(self.source.clone(), all.collect())
     }
 
-    /// The names of the definitions that cannot be used: those with errors, and those that call them.
+    /// The names of the unusable definitions: those with errors, and their callers.
     #[must_use]
     pub fn broken(&self) -> Vec<&str> {
         let named = self.names.iter().zip(&self.defs);
         named.filter(|(_, def)| def.is_none()).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The definitions, in the order of the text.
+    /// The definitions, in source order.
     pub fn defs(&self) -> impl Iterator<Item = Def<'_>> {
         self.defs.iter().flatten().map(|def| Def { module: self, def })
     }
@@ -220,7 +220,7 @@ impl<'m> Def<'m> {
         &self.def.name
     }
 
-    /// Where it stands.
+    /// Its span.
     #[must_use]
     pub fn span(&self) -> Span {
         self.def.span
@@ -238,16 +238,16 @@ impl<'m> Def<'m> {
         self.def.sizes.iter().map(|size| size.name.as_str()).collect()
     }
 
-    /// The sizes that a range uses in a quotient, a remainder, a minimum or a maximum, so that extents do not follow them in
-    /// proportion. Extents that follow from subscripts alone are not among them.
+    /// The sizes that occur in a quotient, a remainder, a minimum or a maximum of a range, so that
+    /// extents depend on them nonlinearly. Extents that follow from subscripts alone do not count.
     #[must_use]
     pub fn nonlinear_sizes(&self) -> Vec<&'m str> {
         let found = nonlinear::nonlinear(&self.module.defs, self.def);
         found.into_iter().map(|size| self.def.sizes[size.0 as usize].name.as_str()).collect()
     }
 
-    /// The integer scalars among its parameters: they may be given values together with the sizes,
-    /// and must be where they shape the program (as strides do).
+    /// The integer scalars among its parameters: they may be bound together with the sizes, and
+    /// must be where they shape the program (as strides do).
     #[must_use]
     pub fn integer_scalars(&self) -> Vec<&'m str> {
         let params = self.def.tensors[..self.def.params].iter();
@@ -260,7 +260,7 @@ impl<'m> Def<'m> {
         self.def.tensors[..self.def.params].iter().map(|p| self.declared(p)).collect()
     }
 
-    /// All tensors: the parameters, then those that statements make.
+    /// All tensors: the parameters, then the computed ones.
     #[must_use]
     pub fn tensors(&self) -> Vec<Signature> {
         let made = self.def.tensors[self.def.params..].iter().map(made);
@@ -282,8 +282,8 @@ impl<'m> Def<'m> {
         results.map(made).collect()
     }
 
-    /// The results that are no parameters, but that the caller has to supply: the first statement about
-    /// them reads them or adds to them.
+    /// The results that are not parameters but that the caller supplies: their first statement
+    /// reads them or accumulates into them.
     #[must_use]
     pub fn updated(&self) -> Vec<Signature> {
         let made_here =
@@ -292,18 +292,16 @@ impl<'m> Def<'m> {
         tensors.filter(|tensor| tensor.updated).map(made).collect()
     }
 
-    /// The number of statements, calls not expanded.
+    /// The number of statements before inlining.
     #[must_use]
     pub fn statements(&self) -> usize {
         self.def.body.len()
     }
 
-    /// Binds the sizes (and integer scalars) to numbers, replaces calls by what they call, and
-    /// infers all ranges.
+    /// Binds the sizes (and integer scalars) to numbers, inlines calls, and infers all ranges.
     ///
     /// # Errors
-    /// Missing or unknown sizes, and everything that does not fit: empty ranges, reads out of
-    /// bounds, sizes that disagree.
+    /// Missing or unknown sizes, empty ranges, reads out of bounds, and sizes that disagree.
     pub fn bind<N: Into<String>>(
         &self,
         sizes: impl IntoIterator<Item = (N, i64)>,
@@ -317,8 +315,8 @@ impl<'m> Def<'m> {
 }
 
 impl Def<'_> {
-    /// The sizes that follow from the shapes of inputs, together with those in `given`. Inputs
-    /// that the definition does not have are passed over here; running it reports them.
+    /// Infers sizes from the shapes of inputs, together with those in `given`. Unknown inputs are
+    /// ignored here; running the program reports them.
     ///
     /// # Errors
     /// If shapes disagree with each other, with `given`, or with the signature.
@@ -369,7 +367,7 @@ fn wrong_rank(param: &hir::Tensor, shape: &[i64]) -> Diagnostic {
     }
 }
 
-/// What to do with an input of too many or too few dimensions.
+/// The help for an input of the wrong rank.
 fn reshaped(shape: &[i64], rank: usize) -> Option<String> {
     if rank == 0 {
         return Some("give a single number".to_owned());
@@ -416,7 +414,7 @@ fn is_error(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity() == Severity::Error
 }
 
-/// A tensor that statements make: its extents are not known without sizes.
+/// A computed tensor, whose extents are unknown without sizes.
 fn made(tensor: &hir::Tensor) -> Signature {
     signature(tensor, vec!["_".to_owned(); tensor.rank])
 }

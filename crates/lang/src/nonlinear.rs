@@ -1,19 +1,20 @@
-//! Sizes that ranges do not follow in proportion.
+//! Finds the sizes on which ranges depend nonlinearly.
 //!
 //! ```text
-//! y(i) = ... where i in 0:(N + 3) / 4      N: by steps
+//! y(i) = ... where i in 0:(N + 3) / 4      N: in steps
 //! y(i) = ... where i in 0:min(N, 1000)     N: up to a point
-//! y(i) = x(i) + x(i + k)                   none: what subscripts say is linear, but for their own steps
+//! y(i) = x(i) + x(i + k)                   none: limits from subscripts are linear, except for strides
 //! ```
 //!
-//! Whoever knows shapes for a few sizes may go on to others for the other sizes alone.
+//! Shapes known for a few sizes can be extrapolated in all other sizes.
 
 use std::collections::BTreeSet;
 
 use crate::hir::{Comprehension, Def, Dim, Int, SizeId, Stmt};
 use crate::ops::ArithOp;
 
-/// The sizes of a definition that ranges use in a quotient, a remainder, a minimum or a maximum: all of them, if what it calls does.
+/// The sizes of a definition that occur in a quotient, a remainder, a minimum or a maximum of a
+/// range: all of them, if a callee has one.
 pub(crate) fn nonlinear(defs: &[Option<Def>], def: &Def) -> BTreeSet<SizeId> {
     let (mut seen, mut open) = (BTreeSet::new(), callees(def));
     while let Some(number) = open.pop() {
@@ -40,7 +41,7 @@ fn callees(def: &Def) -> Vec<usize> {
     def.body.iter().filter_map(call).collect()
 }
 
-/// By ranges of the definition's own statements.
+/// The nonlinear sizes of the definition's own statements.
 fn of_statements(def: &Def) -> BTreeSet<SizeId> {
     let mut found = BTreeSet::new();
     for stmt in &def.body {
@@ -53,7 +54,7 @@ fn of_statements(def: &Def) -> BTreeSet<SizeId> {
     found
 }
 
-/// Adds the sizes of an expression that are within what is not linear.
+/// Adds the sizes inside nonlinear operations of an expression.
 fn collect(def: &Def, int: &Int, is_within: bool, found: &mut BTreeSet<SizeId>) {
     match int {
         Int::Size(size) if is_within => {
@@ -66,7 +67,7 @@ fn collect(def: &Def, int: &Int, is_within: bool, found: &mut BTreeSet<SizeId>) 
                     found.insert(*size);
                 }
                 Some(Dim::Literal(_)) => {}
-                // Of a tensor that statements make: any may be in it.
+                // The extent of a computed tensor may depend on any size.
                 None => found.extend(all(def)),
             }
         }
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(of("0:min(N, 1000)+M"), "N");
         assert_eq!(of("0:max(N, M)"), "N M");
         assert_eq!(of("N%2:N+K"), "N");
-        // What subscripts say is tried by whoever wants to know.
+        // Callers probe the linearity of subscripts.
         assert_eq!(nonlinear("def f(float(N) x) -> (y) { y(i) = x(2*i) }"), "");
     }
 

@@ -12,7 +12,7 @@ pub enum UnaryOp {
 }
 
 impl UnaryOp {
-    /// How source text spells it.
+    /// Its spelling in source text.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ pub enum ArithOp {
 }
 
 impl ArithOp {
-    /// How source text spells it.
+    /// Its spelling in source text.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// How source text spells it.
+    /// Its spelling in source text.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl CompareOp {
     }
 }
 
-/// A logical connective; the right side is evaluated only where the left side leaves it open.
+/// A short-circuiting logical operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LogicOp {
     /// `a && b`
@@ -120,7 +120,7 @@ pub enum LogicOp {
 }
 
 impl LogicOp {
-    /// How source text spells it.
+    /// Its spelling in source text.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -130,7 +130,7 @@ impl LogicOp {
     }
 }
 
-/// The associative and commutative operators that a reduction may use.
+/// The associative and commutative reduction operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReductionOp {
@@ -145,7 +145,7 @@ pub enum ReductionOp {
 }
 
 impl ReductionOp {
-    /// How source text spells the accumulating form.
+    /// The spelling of the accumulating form in source text.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -157,12 +157,12 @@ impl ReductionOp {
     }
 }
 
-/// What a statement does with the value on its right.
+/// How a statement combines its right side into the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum AssignOp {
     /// `=`
     Assign,
-    /// `+=` and its kin; with `!` the reduction starts from its neutral element.
+    /// `+=` and the like; with `!` the reduction starts from its neutral element.
     Reduce {
         /// How values are combined.
         op: ReductionOp,
@@ -172,7 +172,7 @@ pub enum AssignOp {
 }
 
 impl AssignOp {
-    /// How source text spells it.
+    /// Its spelling in source text.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {

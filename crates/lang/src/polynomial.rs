@@ -1,36 +1,36 @@
-//! Sums of products: formulas over sizes, and index arithmetic whose equations are to be solved.
+//! Polynomials: formulas over sizes, and index arithmetic to be solved.
 //!
 //! ```text
 //! s*h + kh - p   ->   1*{s,h} + 1*{kh} - 1*{p}
 //! ```
 //!
-//! What the products are made of is the caller's choice: names of sizes, or whole expressions.
+//! The caller chooses the atoms: names of sizes, or whole expressions.
 
 use std::fmt;
 
-/// A sum of products in normal form: every product stands in it once, and no number is zero. Products
-/// keep the order in which they were written. `MAX` is the most products of a sum and the most atoms
-/// of a product; arithmetic that exceeds it, or 64 bits, gives `None`.
+/// A sum of products in normal form: products are distinct, coefficients are nonzero. Products keep
+/// the order in which they were written. `MAX` limits the products of a sum and the atoms of a
+/// product; exceeding it, or 64 bits, gives `None`.
 #[derive(Debug, Clone)]
 pub struct Polynomial<A, const MAX: usize> {
     terms: Vec<Term<A>>,
 }
 
-/// A product of atoms and a number.
+/// A coefficient and a product of atoms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Term<A> {
-    /// The number.
+    /// The coefficient.
     pub coefficient: i64,
-    /// What it is multiplied with, sorted.
+    /// The atoms, sorted.
     pub atoms: Vec<A>,
 }
 
 /// `factor*atom + rest`
 #[derive(Debug, Clone)]
 pub struct Linear<A, const MAX: usize> {
-    /// What the atom is multiplied with; not zero.
+    /// The coefficient of the atom; not zero.
     pub factor: Polynomial<A, MAX>,
-    /// What has no such atom.
+    /// The part without the atom.
     pub rest: Polynomial<A, MAX>,
 }
 
@@ -40,7 +40,7 @@ impl<A, const MAX: usize> Default for Polynomial<A, MAX> {
     }
 }
 
-/// Whether both are the same sum, in whatever order.
+/// Equality up to the order of terms.
 impl<A: Ord, const MAX: usize> PartialEq for Polynomial<A, MAX> {
     fn eq(&self, other: &Self) -> bool {
         self.terms.len() == other.terms.len() && self.terms.iter().all(|t| other.terms.contains(t))
@@ -62,7 +62,7 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         Self::from(Term { coefficient: value, atoms: Vec::new() })
     }
 
-    /// Something that is not taken apart.
+    /// An atom.
     #[must_use]
     pub fn atom(atom: impl Into<A>) -> Self {
         Self::from(Term { coefficient: 1, atoms: vec![atom.into()] })
@@ -79,7 +79,7 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         self.terms.iter().flat_map(|term| &term.atoms)
     }
 
-    /// The number, if it is nothing else.
+    /// The value, if it is constant.
     #[must_use]
     pub fn as_constant(&self) -> Option<i64> {
         match self.terms.as_slice() {
@@ -89,8 +89,8 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         }
     }
 
-    /// `Some(true)` if it is positive for positive atoms because all its numbers are, `Some(false)`
-    /// if all are negative.
+    /// `Some(true)` if all coefficients are positive, so that it is positive for positive atoms;
+    /// `Some(false)` if all are negative.
     #[must_use]
     pub fn is_positive(&self) -> Option<bool> {
         let positive = self.terms.iter().filter(|term| term.coefficient > 0).count();
@@ -146,8 +146,8 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         Some(product)
     }
 
-    /// The parts that are multiples of a divisor, divided by it, and the rest. A divisor of
-    /// several terms divides only itself.
+    /// Splits off the multiples of a divisor, divided by it, from the rest. A divisor of several
+    /// terms divides only itself.
     #[must_use]
     pub fn split_by(&self, divisor: &Self) -> (Self, Self) {
         let [divisor] = divisor.terms.as_slice() else {
@@ -167,8 +167,8 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         (quotient, rest)
     }
 
-    /// An atom set apart, if it occurs only as a factor and only once per product. `mentions` says
-    /// which atoms have it inside.
+    /// The linear decomposition by an atom, if it occurs only as a factor and once per product.
+    /// `mentions` says which atoms contain it.
     #[must_use]
     pub fn linear_in(
         &self,
@@ -191,7 +191,7 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         (!linear.factor.terms.is_empty()).then_some(linear)
     }
 
-    /// The first wanted atom that stands alone with a factor of 1, and what is added to it.
+    /// The first matching atom with coefficient 1 that is a term by itself, and the rest.
     #[must_use]
     pub fn atom_and_rest(&self, wanted: impl Fn(&A) -> bool) -> Option<(A, Self)> {
         let is_wanted = |term: &Term<A>| match term.atoms.as_slice() {
@@ -204,7 +204,7 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         Some((atom, rest))
     }
 
-    /// With atoms replaced; `None` if one has no replacement.
+    /// Substitutes atoms; `None` if one has no replacement.
     #[must_use]
     pub fn substitute<'r>(&self, with: impl Fn(&A) -> Option<&'r Self>) -> Option<Self>
     where
@@ -219,7 +219,7 @@ impl<A: Clone + Ord, const MAX: usize> Polynomial<A, MAX> {
         Some(sum)
     }
 
-    /// The number that it is for values of the atoms; `None` if one has no value.
+    /// Evaluates it; `None` if an atom has no value.
     #[must_use]
     pub fn value(&self, of: impl Fn(&A) -> Option<i64>) -> Option<i64> {
         self.terms.iter().try_fold(0_i64, |sum, Term { coefficient, atoms }| {

@@ -1,9 +1,9 @@
-//! [`Precision`]: with which numbers the sums of a program may be computed.
+//! [`Precision`]: which rewrites of sums are allowed.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// With which numbers the sums of a program may be computed.
+/// Which rewrites of sums are allowed.
 ///
 /// ```
 /// use tensorwright_lang::precision::Precision;
@@ -14,13 +14,13 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Precision {
-    /// With the products and terms that the program names, added up in any order: rounding errors
-    /// are bounded as the program's own, element by element.
+    /// Only reordering of the terms of sums: rounding errors are bounded element by element, as in
+    /// the program itself.
     #[default]
     Exact,
-    /// With other numbers where that is faster: Winograd's algorithm for convolutions, factors taken
-    /// out of sums. Errors are bounded by the largest numbers that are computed together with an
-    /// element, and an infinity or an overflow among them reaches all of these.
+    /// Also faster algebraic rewrites that round differently: Winograd convolution, factors moved
+    /// out of sums. Errors are bounded by the largest intermediate values of the elements computed
+    /// together, and an infinity or overflow in one reaches all of these.
     Fast,
 }
 
@@ -28,7 +28,7 @@ impl Precision {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Exact, Self::Fast];
 
-    /// The word for it, in commands, manifests and records.
+    /// The name in commands, manifests and records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Precision {
         }
     }
 
-    /// Whether what was made with another precision may be used.
+    /// Whether a schedule or record with another precision may be used.
     #[must_use]
     pub fn allows(self, made_with: Self) -> bool {
         self == Self::Fast || made_with == Self::Exact

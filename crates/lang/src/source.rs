@@ -1,11 +1,11 @@
-//! Source text and places in it.
+//! Source text and spans.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The largest source text that is read, in bytes. Larger texts are refused before they are lexed.
+/// The largest source text, in bytes. Larger texts are rejected before lexing.
 pub const MAX_SOURCE_BYTES: usize = 4 << 20;
 
 /// A half-open range of bytes in a [`Source`].
@@ -65,7 +65,7 @@ impl Source {
         &self.text
     }
 
-    /// The text of a span, or `""` where the span does not fit the text.
+    /// The text of a span, or `""` if the span is invalid.
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")

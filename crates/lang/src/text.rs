@@ -1,4 +1,4 @@
-//! How numbers and what others wrote are shown to people.
+//! Formatting of numbers and untrusted text.
 
 mod printable;
 

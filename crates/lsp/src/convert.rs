@@ -1,4 +1,4 @@
-//! Answers of the analysis in the words of the protocol.
+//! Converts analysis results to protocol types.
 
 use lsp_types::{
     CodeAction, CodeActionKind, CompletionItem, CompletionItemKind, Diagnostic,
@@ -10,8 +10,8 @@ use tensorwright_lang::diagnostic::{self as lang, Code, Fix, Severity};
 use crate::analysis::{Completion, CompletionKind, Symbol, SymbolKind};
 use crate::position::LineIndex;
 
-/// A problem: the sentence, what is at its place, facts and help in one text, and other places as
-/// related ones.
+/// Converts a diagnostic: message, label, notes and help become one text, other labels become
+/// related information.
 pub(crate) fn diagnostic(
     problem: &lang::Diagnostic,
     uri: &Uri,
@@ -35,7 +35,7 @@ pub(crate) fn diagnostic(
         .collect();
     let unused = matches!(problem.code, Code::UnusedInput | Code::UnusedResult);
     Diagnostic {
-        // A problem outside of the text is shown at its start.
+        // A diagnostic without a span is shown at the start of the text.
         range: lines.range(problem.span().unwrap_or_default()),
         severity: Some(match problem.severity() {
             Severity::Error => DiagnosticSeverity::ERROR,
@@ -50,7 +50,7 @@ pub(crate) fn diagnostic(
     }
 }
 
-/// The fix of a problem as something to choose.
+/// Converts a fix to a code action.
 pub(crate) fn quick_fix(
     fix: &Fix,
     problem: Diagnostic,
@@ -103,7 +103,7 @@ pub(crate) fn symbol(symbol: &Symbol, lines: &LineIndex<'_>) -> DocumentSymbol {
     }
 }
 
-/// A name to offer; `rank` keeps the order in which the analysis has them.
+/// Converts a completion item; `rank` preserves the order of the analysis.
 pub(crate) fn completion(completion: Completion, rank: usize) -> CompletionItem {
     CompletionItem {
         label: completion.label,

@@ -1,4 +1,4 @@
-//! The texts that the client has open, and what is known about them.
+//! The open documents and their cached analyses.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use lsp_types::{TextDocumentContentChangeEvent, Uri};
 use crate::analysis::Analysis;
 use crate::position::LineIndex;
 
-/// An open text.
+/// An open document.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) uri: Uri,
     pub(crate) version: i32,
     text: String,
-    /// Made when it is asked for, after the last change.
+    /// Computed lazily after the last change.
     analysis: Option<Analysis>,
-    /// Whether the client has not been told yet what is wrong with this version.
+    /// Whether the diagnostics of this version are unpublished.
     pub(crate) unpublished: bool,
 }
 
-/// All open texts, by their address.
+/// All open documents, by URI.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     open: BTreeMap<String, Document>,
@@ -32,7 +32,7 @@ impl Documents {
         self.open.insert(key, document);
     }
 
-    /// Changes an open text; changes of others are passed over.
+    /// Applies a change to an open document; ignores changes to others.
     pub(crate) fn change(
         &mut self,
         uri: &Uri,
@@ -68,7 +68,7 @@ impl Document {
     }
 }
 
-/// Replaces a range of the text, or all of it. Ends in the wrong order are taken in the right one.
+/// Replaces a range of the text, or all of it. Swapped ends are put in order.
 fn apply(text: &mut String, change: TextDocumentContentChangeEvent) {
     let Some(range) = change.range else {
         *text = change.text;

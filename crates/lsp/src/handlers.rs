@@ -1,4 +1,4 @@
-//! One function per request.
+//! Request handlers, one function per request.
 
 use lsp_types::{
     CodeActionOrCommand, CodeActionParams, CodeActionResponse, CompletionParams,
@@ -12,7 +12,7 @@ use crate::convert;
 use crate::documents::Documents;
 use crate::position::LineIndex;
 
-/// Why there is no answer.
+/// The error of a request: the document is not open.
 pub(crate) struct NotOpen(pub(crate) String);
 
 type Answer<T> = Result<Option<T>, NotOpen>;
@@ -24,7 +24,7 @@ fn analysis<'d>(documents: &'d mut Documents, uri: &Uri) -> Result<&'d Analysis,
     }
 }
 
-/// The analysis of a text, its lines, and the byte of the position.
+/// The analysis of a document, its line index, and the byte offset of the position.
 fn located<'d>(
     documents: &'d mut Documents,
     at: &TextDocumentPositionParams,
@@ -78,7 +78,7 @@ pub(crate) fn completions(
     Ok(Some(CompletionResponse::Array(items)))
 }
 
-/// The fixes of the problems that touch a range.
+/// The quick fixes of the diagnostics that overlap a range.
 pub(crate) fn quick_fixes(
     documents: &mut Documents,
     params: CodeActionParams,

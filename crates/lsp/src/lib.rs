@@ -1,5 +1,4 @@
-//! The language server of Tensorwright: what editors ask about a text, over the Language Server
-//! Protocol.
+//! The language server, over the Language Server Protocol.
 //!
 //! ```text
 //! transport   bytes <-> messages          knows lengths and JSON

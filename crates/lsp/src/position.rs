@@ -1,4 +1,4 @@
-//! Between bytes of a text and the positions of the protocol: lines, and UTF-16 units in them.
+//! Converts between byte offsets and protocol positions (lines and UTF-16 units).
 
 use lsp_types::{Position, Range};
 use tensorwright_lang::source::Span;
@@ -22,8 +22,8 @@ impl<'t> LineIndex<'t> {
         Self { text, starts: std::iter::once(0).chain(starts).collect() }
     }
 
-    /// The byte of a position. What lies behind the end of a line or of the text is at its end, and
-    /// what lies inside of a character is at its start.
+    /// The byte offset of a position. Positions past the end of a line or of the text are clamped;
+    /// those inside a character move to its start.
     pub(crate) fn offset(&self, position: Position) -> usize {
         let Some(start) = self.starts.get(position.line as usize) else { return self.text.len() };
         let mut units = position.character as usize;
@@ -37,7 +37,7 @@ impl<'t> LineIndex<'t> {
         start + line.len()
     }
 
-    /// The position of a byte; of one inside of a character, that of its start.
+    /// The position of a byte offset; inside a character, the position of its start.
     pub(crate) fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|start| *start <= offset) - 1;
@@ -50,7 +50,7 @@ impl<'t> LineIndex<'t> {
         Range::new(self.position(span.start as usize), self.position(span.end as usize))
     }
 
-    /// A line without what ends it.
+    /// A line without its terminator.
     fn line(&self, number: usize) -> &'t str {
         let end = self.starts.get(number + 1).copied().unwrap_or(self.text.len());
         self.text[self.starts[number]..end].trim_end_matches(['\n', '\r'])
@@ -107,7 +107,7 @@ mod tests {
         let text = "# größe 😀 → 𝛼\r\ndef f() -> (é) {\r}\n";
         let lines = LineIndex::new(text);
         for (offset, _) in text.char_indices() {
-            // `\r\n` is one line end: its second byte has no position of its own.
+            // `\r\n` is one terminator: its second byte has no position of its own.
             if !text[..offset].ends_with('\r') || !text[offset..].starts_with('\n') {
                 assert_eq!(lines.offset(lines.position(offset)), offset, "byte {offset}");
             }

@@ -1,8 +1,8 @@
-//! The conversation with a client: a loop over messages.
+//! The server's message loop.
 //!
-//! One thread answers, in order. Before each answer, all messages that have arrived are looked at:
-//! requests that were cancelled meanwhile are not worked on, and diagnostics are worked out only
-//! when nothing else waits, so that fast typing costs one analysis and not one per key.
+//! One thread answers requests in order. Before each answer it drains the queue: cancelled requests
+//! are skipped, and diagnostics are computed only when the queue is empty, so that fast typing
+//! costs one analysis and not one per key.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -28,16 +28,16 @@ use crate::documents::Documents;
 use crate::handlers::{self, NotOpen};
 use crate::position::LineIndex;
 
-/// How a conversation ended.
+/// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The client asked for it, first with `shutdown` and then with `exit`.
+    /// The client sent `shutdown` and then `exit`.
     Clean,
-    /// The client went away, or said `exit` without `shutdown`.
+    /// The client disconnected, or sent `exit` without `shutdown`.
     Abrupt,
 }
 
-/// Answers a client until it says `exit` or goes away.
+/// Serves a client until it sends `exit` or disconnects.
 pub fn run(connection: &Connection) -> Ending {
     let mut server = Server {
         connection,
@@ -51,7 +51,7 @@ pub fn run(connection: &Connection) -> Ending {
             Message::Request(request) => server.request(request),
             Message::Notification(note) if note.method == Exit::METHOD => break,
             Message::Notification(note) => server.notification(note),
-            // The server asks for nothing, so no answer is awaited.
+            // The server sends no requests, so it expects no responses.
             Message::Response(_) => {}
         }
     }
@@ -74,17 +74,17 @@ struct Server<'c> {
     connection: &'c Connection,
     phase: Phase,
     documents: Documents,
-    /// What has arrived and not been looked at.
+    /// Received but unprocessed messages.
     waiting: VecDeque<Message>,
-    /// Waiting requests whose answers nobody wants any more.
+    /// Queued requests that the client cancelled.
     cancelled: HashSet<RequestId>,
 }
 
-/// An answer, or the error code and the sentence for the client.
+/// A result, or the error code and message.
 type Answered = Result<Value, (ErrorCode, String)>;
 
 impl Server<'_> {
-    /// The next message; `None` if the client has gone away.
+    /// The next message; `None` if the client has disconnected.
     fn next(&mut self) -> Option<Message> {
         loop {
             self.take_arrived();
@@ -102,7 +102,7 @@ impl Server<'_> {
         arrived.into_iter().for_each(|message| self.arrived(message));
     }
 
-    /// Puts a message in line, unless it takes one out of it.
+    /// Queues a message; a cancellation removes its request instead.
     fn arrived(&mut self, message: Message) {
         let Message::Notification(note) = &message else { return self.waiting.push_back(message) };
         if note.method != Cancel::METHOD {
@@ -120,7 +120,7 @@ impl Server<'_> {
         }
     }
 
-    /// Sends a message. A client that has gone away is noticed by the loop.
+    /// Sends a message. The main loop notices a disconnected client.
     fn send(&self, message: impl Into<Message>) {
         let _ = self.connection.sender.send(message.into());
     }
@@ -181,7 +181,7 @@ impl Server<'_> {
         }
     }
 
-    /// Notifications have no answer: what makes no sense is passed over.
+    /// Handles a notification; malformed ones are ignored.
     fn notification(&mut self, note: Notification) {
         if self.phase != Phase::Running {
             return;
@@ -210,7 +210,7 @@ impl Server<'_> {
         }
     }
 
-    /// Tells the client what is wrong with the texts that have changed.
+    /// Publishes the diagnostics of all changed documents.
     fn publish(&mut self) {
         let mut all = Vec::new();
         for document in self.documents.unpublished() {
@@ -232,7 +232,7 @@ impl Server<'_> {
     }
 }
 
-/// Reads the parameters of a request, has it answered, and writes the answer.
+/// Parses the parameters of a request, calls its handler, and serializes the result.
 fn ask<R: Ask>(
     documents: &mut Documents,
     params: Value,
@@ -253,7 +253,7 @@ fn value(result: &impl serde::Serialize) -> Answered {
     serde_json::to_value(result).map_err(|error| (ErrorCode::InternalError, error.to_string()))
 }
 
-/// What the server can do.
+/// The server's capabilities.
 fn introduction() -> InitializeResult {
     let quick_fixes = CodeActionOptions {
         code_action_kinds: Some(vec![CodeActionKind::QUICKFIX]),

@@ -1,7 +1,6 @@
-//! Messages over a pair of streams, each with its length before it.
+//! Length-prefixed messages over a pair of streams.
 //!
-//! What is no message is answered with an error and passed over; only a stream whose lengths make
-//! no sense ends the conversation.
+//! A malformed message gets an error response and is skipped; only invalid lengths end the session.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Mutex;
@@ -12,23 +11,23 @@ use serde_json::json;
 
 use crate::server::{self, Ending};
 
-/// The longest message that is read; a text of the largest size fits several times over.
+/// The longest message accepted, several times the largest source text.
 const MAX_MESSAGE: u64 = 64 << 20;
 
-/// The longest line of a header.
+/// The longest header line.
 const MAX_HEADER: u64 = 4096;
 
-/// Serves a client until it says `exit`, or until its stream ends.
+/// Serves a client until it sends `exit`, or until its stream ends.
 ///
 /// # Errors
-/// If a stream fails, or if lengths in it make no sense.
+/// If a stream fails, or a length header is invalid.
 pub fn serve(input: impl BufRead + Send, output: impl Write + Send) -> io::Result<Ending> {
     let (ours, theirs) = Connection::memory();
     let output = Mutex::new(output);
     thread::scope(|scope| {
         let Connection { sender, receiver } = theirs;
         let reader = scope.spawn(|| {
-            // The server ends when nobody can send to it any more.
+            // The server ends when the last sender is dropped.
             let sender = sender;
             read_all(input, &output, |message| sender.send(message).is_ok())
         });
@@ -47,7 +46,7 @@ fn write(output: &Mutex<impl Write>, message: &Message) -> io::Result<()> {
     message.write(&mut *output)
 }
 
-/// Gives all messages to `take`, up to `exit` or until it wants no more.
+/// Passes all messages to `take`, up to `exit` or until it stops.
 fn read_all(
     mut input: impl BufRead,
     output: &Mutex<impl Write>,
@@ -78,7 +77,7 @@ fn read_all(
     Ok(())
 }
 
-/// Says that something was no message. It has no number that an answer could have.
+/// Reports a malformed message. It has no id to answer to.
 fn refuse(output: &Mutex<impl Write>, why: &str) -> io::Result<()> {
     let message = format!("this is no message: {why}");
     let error = json!({ "code": ErrorCode::ParseError as i32, "message": message });

@@ -1,20 +1,21 @@
-//! Random numbers that depend on a seed alone: the same on every machine and in every version.
+//! Seeded random numbers, identical on every machine and in every version.
 //!
-//! What is stored refers to them: a trace of a search by its seed, a case of the fuzzer by the number of
-//! its program, inputs of a kernel by a name and a seed. So the generators are two that their authors
-//! have fixed, and what is drawn from them is fixed here.
+//! Stored data refers to them: a search trace by its seed, a fuzzer case by the number of its
+//! program, kernel inputs by a name and a seed. So both generators are ones that their authors have
+//! fixed, and the way values are drawn from them is fixed here.
 
 use rand_xoshiro::rand_core::{Rng as Generator, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// What searches draw from (xoshiro256++, Blackman and Vigna 2019).
+/// The generator of searches
 pub type Rng = Random<Xoshiro256PlusPlus>;
 
-/// What models, generated programs and inputs are drawn from (SplitMix64, Steele, Lea and Flood, "Fast
-/// splittable pseudorandom number generators", 2014): one word of state, and any seed is a good seed.
+/// The generator of models, generated programs and inputs (SplitMix64, Steele, Lea and Flood, "Fast
+/// splittable pseudorandom number generators", 2014): one word of state, and any seed is a good
+/// seed.
 pub type SplitMix = Random<SplitMix64>;
 
-/// What is drawn from a generator.
+/// Draws values from a generator.
 ///
 /// ```
 /// use tensorwright_random::Rng;
@@ -28,19 +29,19 @@ pub struct Random<G> {
     generator: G,
 }
 
-/// What SplitMix64 adds to its state.
+/// The increment of SplitMix64's state.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl SplitMix {
-    /// The generator of one member of a numbered family: independent of its neighbours.
+    /// The generator of one member of a numbered family, independent of its neighbours.
     #[must_use]
     pub fn of(seed: u64, index: u64) -> Self {
         let mut family = Self::new(seed);
         Self::new(family.next_u64() ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93))
     }
 
-    /// One of the numbers of a seed, without those before it: SplitMix64 is a counter and a mixing
-    /// function.
+    /// The number at a position of the stream of a seed, in constant time: SplitMix64 is a counter
+    /// and a mixing function.
     #[must_use]
     pub fn nth(seed: u64, place: u64) -> u64 {
         Self::new(seed.wrapping_add(place.wrapping_mul(GOLDEN_GAMMA))).next_u64()
@@ -48,7 +49,7 @@ impl SplitMix {
 }
 
 impl<G: SeedableRng + Generator> Random<G> {
-    /// The generator of a seed.
+    /// Creates the generator of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { generator: G::seed_from_u64(seed) }
@@ -59,9 +60,10 @@ impl<G: SeedableRng + Generator> Random<G> {
         self.generator.next_u64()
     }
 
-    /// A number below `bound`, each equally likely; 0 if `bound` is 0.
+    /// A number below `bound`, uniform; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Lemire's method: the product's high half is uniform once short intervals are refused.
+        // Lemire's method: the high half of the product is uniform once short intervals are
+        // rejected.
         loop {
             let product = u128::from(self.next_u64()) * u128::from(bound);
             let low = product as u64;
@@ -71,23 +73,23 @@ impl<G: SeedableRng + Generator> Random<G> {
         }
     }
 
-    /// A position in a list of `len`; 0 if it is empty.
+    /// A uniform position in a list of `len` elements; 0 if it is empty.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number in `lo..=hi`; `lo` if that is empty.
+    /// A uniform number in `lo..=hi`; `lo` if that is empty.
     pub fn range(&mut self, lo: i64, hi: i64) -> i64 {
         let count = hi.saturating_sub(lo).saturating_add(1).max(1);
         lo.saturating_add(self.below(count.unsigned_abs()) as i64)
     }
 
-    /// A number of [0, 1).
+    /// A uniform number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True with a probability.
+    /// True with the given probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
@@ -97,22 +99,22 @@ impl<G: SeedableRng + Generator> Random<G> {
         self.index(100) < percent
     }
 
-    /// One of a list, each equally likely; nothing is drawn for an empty one.
+    /// A uniformly chosen element; draws nothing if the list is empty.
     pub fn choose<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         if list.is_empty() { None } else { list.get(self.index(list.len())) }
     }
 
-    /// One of a list that is known to have some.
+    /// A uniformly chosen element of a nonempty list.
     ///
     /// # Panics
     ///
-    /// If it has none.
+    /// If the list is empty.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.index(list.len())]
     }
 
-    /// The position of one of a list of weights, likely in proportion to them. Weights that are not
-    /// positive numbers count as 0; if all do, every position is equally likely.
+    /// A position drawn in proportion to a list of weights. Weights that are not positive count as
+    /// 0; if all do, every position is equally likely.
     pub fn weighted(&mut self, weights: &[f64]) -> usize {
         let weight = |w: &f64| if w.is_finite() && *w > 0.0 { *w } else { 0.0 };
         let total: f64 = weights.iter().map(weight).sum();
@@ -133,14 +135,14 @@ impl<G: SeedableRng + Generator> Random<G> {
         last
     }
 
-    /// Brings a list into a random order, each equally likely (Fisher and Yates).
+    /// Shuffles a list uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for place in (1..list.len()).rev() {
             list.swap(place, self.index(place + 1));
         }
     }
 
-    /// Moves `count` of a list that are chosen at random to its front, in random order.
+    /// Moves `count` randomly chosen elements to the front, in random order.
     pub fn choose_first<T>(&mut self, list: &mut [T], count: usize) {
         for place in 0..count.min(list.len()) {
             let other = place + self.index(list.len() - place);
@@ -148,8 +150,8 @@ impl<G: SeedableRng + Generator> Random<G> {
         }
     }
 
-    /// A generator of its own, for a part that may draw more or fewer numbers without disturbing
-    /// the others.
+    /// Splits off an independent generator, so that a part that draws more or fewer numbers does
+    /// not disturb the others.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())

@@ -1,4 +1,4 @@
-//! The elements of buffers: one Rust type per [`DType`], and the [`Value`] that holds any of them.
+//! Buffer elements: one Rust type per [`DType`], and the [`Value`] of any of them.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::round_to_odd;
 
-/// An element of any type, exactly.
+/// An element of any type, represented exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// An element of a floating-point type; `f64` holds all of them exactly.
@@ -25,7 +25,7 @@ impl Value {
         }
     }
 
-    /// Whether the value counts as true: it is not zero.
+    /// Whether the value is nonzero.
     #[must_use]
     pub fn is_true(self) -> bool {
         match self {
@@ -34,8 +34,8 @@ impl Value {
         }
     }
 
-    /// How far apart two values are. NaN equals NaN and an infinity equals itself; each is
-    /// infinitely far from everything else.
+    /// The distance of two values. NaN equals NaN and an infinity equals itself; each is infinitely
+    /// far from everything else.
     #[must_use]
     pub fn distance(self, other: Value) -> f64 {
         if let (Value::Integer(a), Value::Integer(b)) = (self, other) {
@@ -49,7 +49,7 @@ impl Value {
         if distance.is_nan() { f64::INFINITY } else { distance }
     }
 
-    /// The value as a type holds it. Floats are rounded to nearest; to an integer they are
+    /// Converts the value to a type. Floats are rounded to nearest; to an integer they are
     /// truncated and saturate, and NaN becomes 0; integers wrap around; to `bool` it is `!= 0`.
     #[must_use]
     pub fn convert(self, dtype: DType) -> Value {
@@ -87,22 +87,22 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that buffers hold. There is exactly one per [`DType`].
+/// A Rust type of buffer elements, one per [`DType`].
 pub trait Element: Copy + Default + sealed::Sealed + 'static {
-    /// The type as programs name it.
+    /// The corresponding [`DType`].
     const DTYPE: DType;
 
     /// The element as a value; exact.
     fn to_value(self) -> Value;
 
-    /// The value converted as [`Value::convert`] says.
+    /// Converts a value as by [`Value::convert`].
     fn from_value(value: Value) -> Self;
 
     /// Appends the bytes of the element, least significant first.
     fn append_le(self, bytes: &mut Vec<u8>);
 
-    /// The element of `size_of::<Self>()` bytes, least significant first; `None` if there are
-    /// more or fewer of them, or if they are not an element of the type.
+    /// Reads an element from exactly `size_of::<Self>()` little-endian bytes; `None` if their
+    /// number is wrong or they are not a valid element.
     fn read_le(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -137,7 +137,7 @@ macro_rules! numeric_element {
 
 macro_rules! integer_element {
     ($type:ty, $dtype:ident) => {
-        // Rust's `as` is what the language asks for: it saturates from floats and wraps from
+        // Rust's `as` has the language's semantics: it saturates from floats and wraps from
         // integers.
         numeric_element!(
             $type,

@@ -1,4 +1,4 @@
-//! The value of an expression at one point of the axes of a stage.
+//! Evaluates an expression at one point of a stage's axes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use crate::buffer::{Buffer, position_in};
 use crate::element::Value;
 use crate::number::Number;
 
-/// A failure on the way to a value; boxed, so that values stay cheap to return.
+/// An evaluation error; boxed, so that values stay cheap to return.
 pub(crate) type Failure = Box<Diagnostic>;
 
-/// A tensor that has been computed or supplied.
+/// A computed or supplied tensor.
 pub(crate) struct Contents<'a> {
     /// The elements.
     pub(crate) buffer: Cow<'a, Buffer>,
-    /// The error bounds of the elements; none if all are exact.
+    /// The error bounds of the elements; `None` if all are exact.
     pub(crate) errors: Option<Vec<f64>>,
 }
 
@@ -32,7 +32,7 @@ impl Contents<'_> {
         Some(number.with_error(error.unwrap_or(0.0)))
     }
 
-    /// Changes an element.
+    /// Sets an element.
     pub(crate) fn set(&mut self, position: usize, number: Number) {
         let buffer = self.buffer.to_mut();
         buffer.set(position, number.value());
@@ -45,16 +45,16 @@ impl Contents<'_> {
     }
 }
 
-/// Where the elements of tensors come from.
+/// A source of tensor elements.
 pub(crate) trait Tensors {
-    /// The extents of a tensor; `None` if it is not there.
+    /// The extents of a tensor; `None` if it is unavailable.
     fn shape(&self, id: TensorId) -> Option<&[i64]>;
 
     /// The element at a position; `None` past the end.
     fn number(&self, id: TensorId, position: usize) -> Result<Option<Number>, Failure>;
 }
 
-/// The tensors of a program, by id; `None` if not computed yet or not needed any more.
+/// The tensors of a program, by id; `None` if not computed yet or already freed.
 impl Tensors for [Option<Contents<'_>>] {
     fn shape(&self, id: TensorId) -> Option<&[i64]> {
         let contents = self.get(id.0 as usize)?.as_ref()?;
@@ -67,7 +67,7 @@ impl Tensors for [Option<Contents<'_>>] {
     }
 }
 
-/// What an expression can see.
+/// The environment of an expression.
 pub(crate) struct Scope<'a, T: ?Sized> {
     pub(crate) program: &'a Program,
     pub(crate) stage: &'a Stage,
@@ -76,7 +76,7 @@ pub(crate) struct Scope<'a, T: ?Sized> {
     pub(crate) point: &'a [i64],
 }
 
-/// An index that was evaluated, and whether another evaluation may get another one.
+/// The value of an index, and whether another evaluation may compute another one.
 pub(crate) struct IndexValue {
     pub(crate) value: i128,
     pub(crate) uncertain: bool,
@@ -122,8 +122,10 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         })
     }
 
-    /// `&&` or `||`. Only where the left side is uncertain is the right side evaluated against
-    /// the rules, and then its failure is no failure.
+    /// `&&` or `
+    ///
+    /// `. If the left side is uncertain, the right side is evaluated against the rules, and its
+    /// errors are ignored.
     fn logic(&self, op: LogicOp, lhs: &Expr, rhs: &Expr) -> Result<Number, Failure> {
         let left = self.eval(lhs)?;
         let decided_by = op == LogicOp::Or;
@@ -153,7 +155,7 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
     }
 
     pub(crate) fn index(&self, index: &Index) -> Result<IndexValue, Failure> {
-        // Most subscripts are one axis and nothing else.
+        // Fast path: most subscripts are a single axis.
         if let Some(axis) = index.as_axis() {
             return Ok(IndexValue { value: i128::from(self.axis(axis)), uncertain: false });
         }
@@ -190,7 +192,7 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         position.ok_or_else(|| self.defect("a statement writes outside of its tensor"))
     }
 
-    /// An element of a tensor, with every subscript checked.
+    /// Reads an element, with every subscript checked.
     fn read(&self, read: &Read) -> Result<Number, Failure> {
         let Some(shape) = self.tensors.shape(read.tensor) else {
             return Err(self.defect("a stage reads a tensor that is not there"));
@@ -251,11 +253,11 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         )
     }
 
-    /// The point of the axes, as in ` at i = 3, j = 0`; nothing if there are no axes.
+    /// The point of the axes, as in ` at i = 3, j = 0`; empty without axes.
     fn point_text(&self) -> String {
         let mut text = String::new();
         let axes = (0..).map(AxisId).zip(self.stage.axes.iter().zip(self.point));
-        // Those of a scatter have no value of their own.
+        // Scattered axes have no value.
         for (_, (axis, value)) in axes.filter(|(id, _)| !self.stage.is_scattered(*id)) {
             let lead = if text.is_empty() { " at" } else { "," };
             // Writing to a string does not fail.
@@ -264,13 +266,13 @@ impl<T: Tensors + ?Sized> Scope<'_, T> {
         text
     }
 
-    /// Something that a correct compiler rules out.
+    /// Reports a compiler defect.
     pub(crate) fn defect(&self, what: &str) -> Failure {
         defect(self.stage, what)
     }
 }
 
-/// The report of something that a correct compiler rules out: never a panic.
+/// Reports a compiler defect; never panics.
 pub(crate) fn defect(stage: &Stage, what: &str) -> Failure {
     let message = format!("the reference interpreter cannot run this program: {what}");
     Box::new(

@@ -1,5 +1,4 @@
-//! The reference interpreter: runs the stages of a program one after the other, every loop in
-//! order, every element on its own.
+//! The reference interpreter: runs stages in order, element by element.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -18,13 +17,12 @@ use crate::target::{Target, advance, zero_errors};
 
 /// Runs a program on inputs by name.
 ///
-/// Every read is checked against the shape of its tensor. Intermediate tensors are dropped after
-/// their last use.
+/// Every read is bounds-checked. Intermediate tensors are freed after their last use.
 ///
 /// # Errors
 /// If an input is missing (`E0801`), unknown (`E0802`), or of the wrong shape (`E0803`) or type
-/// (`E0804`); if a subscript that is computed from data is out of bounds (`E0805`); if a tensor
-/// does not fit into memory (`E0705`).
+/// (`E0804`); if a data-dependent subscript is out of bounds (`E0805`); if a tensor does not fit in
+/// memory (`E0705`).
 // A diagnostic is large, and there is one of them per run.
 #[allow(clippy::result_large_err)]
 pub fn run(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run, Diagnostic> {
@@ -55,7 +53,7 @@ fn run_boxed(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Result<Run
     Ok(Run { outputs: outputs.collect::<Result<_, _>>()? })
 }
 
-/// Matches the inputs with what the program declares.
+/// Checks the inputs against the program's declarations.
 pub(crate) fn check_inputs<'a>(
     program: &Program,
     inputs: &'a BTreeMap<String, Buffer>,
@@ -119,7 +117,7 @@ fn wrong_input(tensor: &Tensor, buffer: &Buffer) -> Option<Diagnostic> {
     None
 }
 
-/// When a tensor is needed for the last time.
+/// The last use of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastUse {
     Stage(usize),
@@ -127,7 +125,7 @@ enum LastUse {
 }
 
 fn last_uses(program: &Program) -> Vec<LastUse> {
-    // A tensor that nobody reads is not needed after the stage that makes it.
+    // An unread tensor is freed after the stage that computes it.
     let made_by = |id: usize| LastUse::Stage(id.saturating_sub(program.inputs));
     let mut uses: Vec<LastUse> = (0..program.tensors.len()).map(made_by).collect();
     let mut note = |id: TensorId, last_use| {
@@ -166,7 +164,7 @@ fn take_output(
     Ok(Output { name: tensor.name.clone(), buffer, tolerance })
 }
 
-/// Makes one tensor.
+/// Computes one tensor.
 pub(crate) fn run_stage<'a>(
     program: &Program,
     stage: &Stage,
@@ -197,7 +195,7 @@ pub(crate) fn run_stage<'a>(
         return Ok(target.contents);
     }
     let running = RunningStage::of(program, stage);
-    // Of the last element of each line so far, by its position.
+    // The last element of each line so far, by position.
     let mut sums: HashMap<usize, Accumulator> = HashMap::new();
     let mut counted: Vec<i64> = stage.axes.iter().map(|axis| axis.lo).collect();
     loop {
@@ -227,7 +225,7 @@ pub(crate) fn run_stage<'a>(
     Ok(target.contents)
 }
 
-/// The point that comes after as many others as a point that counts up: a recurrence may go backwards.
+/// Maps a point in counting order to evaluation order: a recurrence may run backwards.
 fn in_order(stage: &Stage, counted: &[i64]) -> Vec<i64> {
     let mut point = counted.to_vec();
     if let Some(scan) = stage.scan.as_ref().filter(|scan| scan.backwards) {
@@ -239,7 +237,7 @@ fn in_order(stage: &Stage, counted: &[i64]) -> Vec<i64> {
     point
 }
 
-/// What a recurrence can see: other tensors, and its own as far as it is computed.
+/// The environment of a recurrence: other tensors, and its own computed elements.
 struct WithOwn<'s, 'a, 'o> {
     tensors: &'s [Option<Contents<'a>>],
     own: TensorId,

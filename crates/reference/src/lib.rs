@@ -1,15 +1,15 @@
-//! The reference: buffers, and an interpreter that is slow and obviously right.
+//! The reference: buffers, and a slow, simple interpreter.
 //!
-//! [`run`] evaluates a [`Program`](tensorwright_lang::program::Program) one element at a time,
-//! with every read checked. It is the oracle that generated code is compared with, so next to
-//! each output it says how far from it a correct evaluation may be: see [`tolerance`].
+//! [`run`] evaluates a [`Program`](tensorwright_lang::program::Program) one element at a time, with
+//! every read checked. It is the oracle for generated code, so it also computes how far from each
+//! output a correct evaluation may be: see [`tolerance`].
 //!
-//! - [`Buffer`] is a dense tensor of any element type; [`npy`] reads and writes it as NumPy does,
-//!   and [`random`] fills it.
-//! - [`run`] gives a [`Run`] with an [`Output`] per result; [`Output::mismatch`] compares one
-//!   with what other code computed.
+//! - [`Buffer`] is a dense tensor of any element type; [`npy`] reads and writes NumPy files, and
+//!   [`random`] fills it.
+//! - [`run`] returns a [`Run`] with an [`Output`] per result; [`Output::mismatch`] compares one
+//!   with the result of other code.
 //!
-//! Nothing here does I/O, reads a clock or panics on what it is given.
+//! Nothing here does I/O, reads a clock or panics on its input.
 //!
 //! ```
 //! use tensorwright_reference::{Buffer, Value, npy};

@@ -1,14 +1,14 @@
 //! The builtin functions on floating-point numbers, with error bounds.
 //!
-//! Values come from the `libm` crate and not from the system's library, so that the reference
-//! gives the same bits on every machine.
+//! Values come from the `libm` crate and not from the system's library, so that the reference is
+//! bit-identical on every machine.
 //!
-//! The bound of `f(a)` with `a` known up to `ea` is how far `f` moves over `[a - ea, a + ea]`,
-//! plus the error of the implementation. Monotone functions move the furthest at the two ends;
-//! those that are not have a rule of their own below. For the implementation we grant another
-//! evaluation [`ULPS`] units in the last place, which the vector libraries in use keep, and for
-//! the few functions that they are allowed to do less well, [`LOOSE_ULPS`]. A function that is
-//! outside of its domain somewhere in the interval is unknown.
+//! The bound of `f(a)` with `a` known up to `ea` is the largest change of `f` over `[a - ea, a +
+//! ea]`, plus the error of the implementation. For monotone functions it is at one of the two ends;
+//! the others have rules of their own below. Another implementation may be off by [`ULPS`] units in
+//! the last place, which the vector libraries in use guarantee, or by [`LOOSE_ULPS`] for the few
+//! functions that they compute less accurately. A function whose argument interval leaves its
+//! domain is unknown.
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
@@ -17,13 +17,13 @@ use tensorwright_lang::dtype::DType;
 
 use crate::tolerance::{Approx, Rounding};
 
-/// The accuracy that is asked of most functions, in units in the last place.
+/// The accuracy required of most functions, in units in the last place.
 pub const ULPS: f64 = 4.0;
 
-/// The accuracy that is asked of `pow`, `lgamma` and `tgamma` (OpenCL allows 16 ulp for `pow`).
+/// The accuracy required of `pow`, `lgamma` and `tgamma` (OpenCL allows 16 ulp for `pow`).
 pub const LOOSE_ULPS: f64 = 16.0;
 
-/// The value of a builtin with one argument; NaN if it has another number of them.
+/// The value of a unary builtin; NaN for other arities.
 pub(crate) fn unary(builtin: Builtin, x: f64) -> f64 {
     match builtin {
         Builtin::Abs => x.abs(),
@@ -63,12 +63,13 @@ pub(crate) fn unary(builtin: Builtin, x: f64) -> f64 {
     }
 }
 
-/// The inverse of `cosh`. `libm` cancels its way to a number far below the domain.
+/// The inverse of `cosh`. Far below the domain `libm` returns a number instead of NaN, by
+/// cancellation.
 fn acosh(x: f64) -> f64 {
     if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
-/// `1 / (1 + exp(-x))`, written so that nothing overflows.
+/// `1 / (1 + exp(-x))`, without overflow.
 fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
         1.0 / (1.0 + libm::exp(-x))
@@ -78,7 +79,7 @@ fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// A function of the bits of integers, of which there are so many. The result may have more: it wraps around.
+/// A bitwise function of integers with `bits` bits. The result may have more: it wraps around.
 pub(crate) fn bits(builtin: Builtin, x: i128, y: i128, bits: i128) -> i128 {
     let outside = !(0..bits).contains(&y);
     match builtin {
@@ -118,13 +119,13 @@ pub(crate) fn call(builtin: Builtin, dtype: DType, args: [Approx; 3]) -> Approx 
     }
 }
 
-/// The relative error of so many units in the last place.
+/// The relative error of `count` units in the last place.
 fn ulps(rounding: Rounding, count: f64) -> f64 {
     2.0 * count * rounding.unit
 }
 
 impl Approx {
-    /// Restores the invariant that errors are not NaN and special values have no finite error.
+    /// Restores the invariant that errors are not NaN and that special values have no finite error.
     fn checked(self) -> Self {
         let between = !self.value.is_finite() && self.error > 0.0;
         if self.error.is_nan() || between { Self::unknown(self.value) } else { self }
@@ -139,8 +140,8 @@ impl Approx {
 /// The result of a function with an implementation error.
 fn implemented(value: f64, propagated: f64, rounding: Rounding, count: f64, exact: bool) -> Approx {
     if !value.is_finite() {
-        // With exact arguments a pole, an infinity or a NaN is part of the definition; `exp` of
-        // something large overflows in every type that is not wider than ours.
+        // With exact arguments a pole, an infinity or a NaN is part of the definition; an overflow
+        // is one in every type that is not wider than ours.
         return if exact { Approx::exact(value) } else { Approx::unknown(value) };
     }
     rounding.round_ulps(value, propagated, ulps(rounding, count))
@@ -162,13 +163,13 @@ fn function(builtin: Builtin, x: Approx, rounding: Rounding) -> Approx {
     }
     let mut propagated = movement(builtin, x, value);
     if builtin == Builtin::Lgamma {
-        // Its zeros are where two terms cancel, and the error is relative to the terms.
+        // Cancellation at its zeros: the error is relative to the terms.
         propagated += ulps(rounding, count);
     }
     implemented(value, propagated, rounding, count, x.error == 0.0)
 }
 
-/// How far a function moves from `value = f(x)` over the interval of `x`.
+/// The largest change from `value = f(x)` over the interval of `x`.
 fn movement(builtin: Builtin, x: Approx, value: f64) -> f64 {
     let Approx { value: at, error } = x;
     if error == 0.0 {
@@ -187,7 +188,7 @@ fn movement(builtin: Builtin, x: Approx, value: f64) -> f64 {
             let branch = |x: f64| ((x + FRAC_PI_2) / PI).floor();
             if branch(lo) == branch(hi) { ends() } else { f64::INFINITY }
         }
-        // Poles at zero and below; between them there are extrema that we do not chase.
+        // Poles at zero and below; the extrema between them are not computed.
         Builtin::Lgamma | Builtin::Tgamma if lo <= 0.0 => f64::INFINITY,
         Builtin::Lgamma | Builtin::Tgamma => {
             let least_at = 1.461_632_144_968_362_2;
@@ -199,14 +200,14 @@ fn movement(builtin: Builtin, x: Approx, value: f64) -> f64 {
     }
 }
 
-/// The distance of two function values; infinite if one of them is no number.
+/// The distance of two function values; infinite if one of them is NaN.
 fn distance(a: f64, b: f64) -> f64 {
     let distance = if a == b { 0.0 } else { (a - b).abs() };
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
-/// The furthest that a function of two arguments moves at the corners of their intervals. This
-/// is a bound where the function is monotone in each argument.
+/// The largest change of a binary function at the corners of its argument intervals. This is a
+/// bound if the function is monotone in each argument.
 fn corners(f: impl Fn(f64, f64) -> f64, x: Approx, y: Approx, value: f64) -> f64 {
     let mut furthest: f64 = 0.0;
     for dx in [-x.error, x.error] {
@@ -237,7 +238,7 @@ fn pow(x: Approx, y: Approx, rounding: Rounding) -> Approx {
     if !exact {
         propagated = corners(libm::pow, x, y, value);
         if x.error > 0.0 && x.value.abs() <= x.error {
-            // Even powers turn around at zero and negative ones have their pole there.
+            // Even powers have an extremum at zero, and negative ones a pole.
             propagated = f64::max(propagated, distance(libm::pow(0.0, y.value), value));
         }
         if y.error > 0.0 && x.value < x.error {
@@ -252,7 +253,7 @@ fn pow(x: Approx, y: Approx, rounding: Rounding) -> Approx {
 fn atan2(y: Approx, x: Approx, rounding: Rounding) -> Approx {
     let value = libm::atan2(y.value, x.value);
     let exact = Approx::all_exact([x, y]);
-    // The angle jumps by a full turn at the negative half of the axis.
+    // The angle jumps by 2π at the negative x axis.
     let crosses = !y.sign_is_known() && x.value - x.error <= 0.0;
     let propagated = match (exact, crosses) {
         (true, _) => 0.0,
@@ -288,7 +289,7 @@ fn hypot(x: Approx, y: Approx, rounding: Rounding) -> Approx {
     if x.is_unknown() || y.is_unknown() {
         return Approx::unknown(value);
     }
-    // The distance from the origin moves no further than the point does. An infinity decides.
+    // `hypot` is 1-Lipschitz. An infinity dominates.
     let special = !x.value.is_finite() || !y.value.is_finite();
     implemented(value, libm::hypot(x.error, y.error), rounding, ULPS, special)
 }
@@ -347,7 +348,7 @@ mod tests {
         assert_eq!(unary(Builtin::Round, 2.5), 3.0);
     }
 
-    /// A function that is in the registry and not in this file is NaN everywhere.
+    /// A registered function without an implementation here is NaN everywhere.
     #[test]
     fn every_builtin_has_a_value() {
         let is_test =

@@ -1,9 +1,9 @@
-//! [`Memory`]: what statements compute that are not those of the program, with their errors.
+//! [`Memory`]: error analysis of rewritten statements.
 //!
-//! A rewriting such as Winograd's algorithm computes with other numbers than the program names, so
-//! how far from the program's result it may be depends on these other numbers. Running the
-//! *rewritten* statements with the analysis of [`tolerance`](crate::tolerance) bounds that for any
-//! data; whoever knows the loops calls [`Memory::write`] for each statement in turn.
+//! A rewrite such as Winograd's algorithm computes other intermediate values than the program, so
+//! its error depends on those. Running the *rewritten* statements with the analysis of
+//! [`tolerance`](crate::tolerance) bounds that error for any data; the caller runs the loops and
+//! calls [`Memory::write`] for each statement.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,36 +21,36 @@ use crate::output::Output;
 use crate::reduce::Accumulator;
 use crate::running::{accumulator, rounds};
 
-/// The tensors that statements read and write, with a bound on the error of every element.
+/// Tensors with an error bound for every element.
 pub struct Memory<'a> {
     /// For its names.
     program: Program,
-    /// Where problems are said to be.
+    /// The location for diagnostics.
     stage: Stage,
     tensors: Vec<Option<Contents<'a>>>,
-    /// Sums under way, of tensors that are added to.
+    /// Partial sums of tensors that are accumulated.
     sums: Vec<Vec<Accumulator>>,
 }
 
-/// A statement: one element is written.
+/// A write of one element.
 #[derive(Debug, Clone, Copy)]
 pub struct Write<'e> {
     /// The tensor, by its number in the memory.
     pub tensor: TensorId,
     /// One subscript per dimension.
     pub subscripts: &'e [Index],
-    /// How the value is combined with what the element holds; without, it replaces it.
+    /// How the value is combined with the old one; `None` replaces it.
     pub combine: Option<ReductionOp>,
     /// The value.
     pub value: &'e Expr,
 }
 
 impl<'a> Memory<'a> {
-    /// The inputs of a program, and zeros in all other tensors: `all` are the types and shapes of those
-    /// that the statements use, the program's own first.
+    /// Creates the inputs of a program, and zeros in all other tensors: `all` lists the types and
+    /// shapes of the tensors in use, the program's own first.
     ///
     /// # Errors
-    /// Inputs that do not fit the program, and tensors that are too large.
+    /// If inputs do not match the program, or tensors are too large.
     #[allow(clippy::result_large_err)]
     pub fn new(
         program: &Program,
@@ -83,7 +83,7 @@ impl<'a> Memory<'a> {
         Scope { program: &self.program, stage: &self.stage, tensors, point }
     }
 
-    /// Whether all conditions are at least zero at a point of the axes.
+    /// Whether all conditions are non-negative at a point of the axes.
     ///
     /// # Errors
     /// Reads out of bounds.
@@ -158,7 +158,7 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// What a statement of a running sum or product comes to: its terms may be combined in any order.
+    /// The accumulator of a running sum or product: its terms may be combined in any order.
     fn running(&self, write: Write<'_>, point: &[i64]) -> Result<Option<Accumulator>, Failure> {
         let place = write.tensor.0 as usize;
         let Some(Some(contents)) = self.tensors.get(place) else { return Ok(None) };
@@ -185,7 +185,7 @@ impl<'a> Memory<'a> {
         Ok(Some(sum))
     }
 
-    /// A tensor of the program as it is now.
+    /// The current contents of a tensor of the program.
     #[must_use]
     pub fn output(&self, id: TensorId) -> Option<Output> {
         let name = self.program.tensors.get(id.0 as usize)?.name.clone();

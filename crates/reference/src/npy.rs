@@ -1,8 +1,8 @@
-//! NumPy's `.npy` files, versions 1 to 3: bytes to a [`Buffer`] and back.
+//! Reads and writes NumPy's `.npy` files, versions 1 to 3.
 //!
-//! Reading is strict: the header has to be exactly what NumPy writes (up to blanks and the order
-//! of its keys), and the data has to be as long as the header says. `bfloat16` has no type in
-//! these files; it is written as `float32`, which holds it exactly.
+//! Reading is strict: the header must be exactly what NumPy writes (up to blanks and key order),
+//! and the length of the data must match it. `bfloat16` has no `.npy` type; it is written as
+//! `float32`, which holds it exactly.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use tensorwright_lang::dtype::DType;
 
 use crate::buffer::{Buffer, BufferError};
 
-/// The longest header that is read, in bytes. NumPy's own limit is 10000.
+/// The longest header accepted, in bytes. NumPy's own limit is 10000.
 const MAX_HEADER: usize = 1 << 16;
 
-/// The bytes in which the header of every file ends that is read.
+/// The first bytes that contain any accepted header.
 pub const MAX_BEGINNING: usize = MAGIC.len() + 2 + 4 + MAX_HEADER;
 
-/// The most dimensions that are read, as in NumPy.
+/// The most dimensions, as in NumPy.
 const MAX_RANK: usize = 64;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Why bytes are not a `.npy` file that can be used.
+/// An invalid or unsupported `.npy` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyError(String);
 
@@ -39,10 +39,10 @@ impl From<BufferError> for NpyError {
     }
 }
 
-/// How many bytes a `.npy` file has, as its first bytes say: all of them, or [`MAX_BEGINNING`].
+/// The length of a `.npy` file according to its first bytes: all of them, or [`MAX_BEGINNING`].
 ///
 /// # Errors
-/// If they are not the beginning of a `.npy` file, or of one that can be used.
+/// If they do not start a supported `.npy` file.
 pub fn file_bytes(beginning: &[u8]) -> Result<u64, NpyError> {
     let (text, data) = split(beginning)?;
     let header = HeaderParser { rest: text }.header()?;
@@ -60,8 +60,7 @@ pub fn file_bytes(beginning: &[u8]) -> Result<u64, NpyError> {
 /// Reads a `.npy` file.
 ///
 /// # Errors
-/// If the bytes are not a `.npy` file, are cut short or too long, or hold elements of a type that
-/// programs do not have.
+/// If the bytes are not a `.npy` file, have the wrong length, or have an unsupported element type.
 pub fn decode(bytes: &[u8]) -> Result<Buffer, NpyError> {
     let (text, data) = split(bytes)?;
     let header = HeaderParser { rest: text }.header()?;
@@ -95,7 +94,7 @@ pub fn decode(bytes: &[u8]) -> Result<Buffer, NpyError> {
     Ok(transpose(&source, target))
 }
 
-/// A copy of bytes; memory that there is not is an error.
+/// Copies bytes; out of memory is an error.
 fn copy(bytes: &[u8]) -> Result<Vec<u8>, NpyError> {
     let mut copy = Vec::new();
     let reserved = copy.try_reserve_exact(bytes.len());
@@ -112,7 +111,7 @@ fn transpose(source: &Buffer, mut target: Buffer) -> Buffer {
         if let Some(value) = value {
             target.set(position, value);
         }
-        // The index into the source runs over its first dimension fastest.
+        // The source index varies fastest in its first dimension.
         for (i, extent) in index.iter_mut().zip(source.shape()) {
             *i += 1;
             if *i < *extent {
@@ -124,7 +123,7 @@ fn transpose(source: &Buffer, mut target: Buffer) -> Buffer {
     target
 }
 
-/// The type that NumPy has for values of a type: its own, or one that holds all of them.
+/// The NumPy type for a type: its own, or a wider one.
 #[must_use]
 pub fn stored_as(dtype: DType) -> DType {
     match dtype {
@@ -144,11 +143,10 @@ pub fn stored_as(dtype: DType) -> DType {
     }
 }
 
-/// Writes a version 1.0 `.npy` file, with elements of the type that [`stored_as`] says.
+/// Writes a version 1.0 `.npy` file, with elements of the type [`stored_as`].
 ///
 /// # Errors
-/// If the buffer has more dimensions than such a file can hold, or there is no memory for the
-/// bytes.
+/// If the buffer has too many dimensions, or the bytes do not fit in memory.
 pub fn encode(buffer: &Buffer) -> Result<Vec<u8>, NpyError> {
     let stored = stored_as(buffer.dtype());
     if stored != buffer.dtype() {
@@ -163,7 +161,7 @@ pub fn encode(buffer: &Buffer) -> Result<Vec<u8>, NpyError> {
         let blank = if dimension == 0 { "" } else { " " };
         shape.push_str(&format!("{blank}{extent},"));
     }
-    // A tuple of one element keeps its comma; others do without it.
+    // A one-element tuple keeps its comma.
     if buffer.shape().len() > 1 {
         shape.pop();
     }
@@ -229,7 +227,7 @@ struct Element {
     big_endian: bool,
 }
 
-/// The type that a `descr` such as `<f4` stands for.
+/// The type of a `descr` such as `<f4`.
 fn element(descr: &str) -> Result<Element, NpyError> {
     let (order, code) = descr.split_at_checked(1).unwrap_or(("", ""));
     let dtype = match code {
@@ -261,7 +259,7 @@ fn element(descr: &str) -> Result<Element, NpyError> {
     }
 }
 
-/// How NumPy calls a type.
+/// NumPy's name of a type.
 fn descr(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "|b1",
@@ -415,7 +413,7 @@ mod tests {
     use super::*;
     use crate::random::random;
 
-    /// A version 1 file with a header as given.
+    /// A version 1 file with a given header.
     fn file(header: &str, data: &[u8]) -> Vec<u8> {
         let mut bytes = [MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes()].concat();
         bytes.extend_from_slice(header.as_bytes());

@@ -1,8 +1,8 @@
-//! A typed number with an error bound, and what operators do to it.
+//! Typed numbers with error bounds, and their arithmetic.
 //!
-//! Floating-point numbers follow the rules of [`tolerance`](crate::tolerance). Integers wrap
-//! around to their type after each operation. A `bool` is the integer 0 or 1, and one that may
-//! come out otherwise in another evaluation has error 1.
+//! Floating-point numbers follow the rules of [`tolerance`](crate::tolerance). Integers wrap around
+//! to their type after each operation. A `bool` is the integer 0 or 1; one that may differ in
+//! another evaluation has error 1.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ use crate::element::Value;
 use crate::math;
 use crate::tolerance::{Approx, Rounding, comparison_is_uncertain};
 
-/// A value of a type, with the bound on its error.
+/// A typed value with an error bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number {
     dtype: DType,
@@ -61,7 +61,7 @@ impl Number {
         self.value.is_true()
     }
 
-    /// Whether another evaluation may get another value.
+    /// Whether another evaluation may compute another value.
     pub(crate) fn is_uncertain(self) -> bool {
         self.error > 0.0
     }
@@ -71,8 +71,8 @@ impl Number {
         Approx { value: self.value.as_f64(), error: self.error }
     }
 
-    /// As an integer, for subscripts. Floats are truncated; the language does not let them get
-    /// here.
+    /// As an integer, for subscripts. Floats, which the language does not allow here, are
+    /// truncated.
     pub(crate) fn as_integer(self) -> i128 {
         match self.value {
             Value::Integer(value) => value,
@@ -118,8 +118,8 @@ impl Number {
         self.wrapped(value, if exact { 0.0 } else { error })
     }
 
-    /// The result of an integer operation in this type. What may wrap around in one evaluation
-    /// and not in another is unknown.
+    /// The result of an integer operation in this type. If only some evaluations may wrap around,
+    /// it is unknown.
     fn wrapped(self, value: i128, error: f64) -> Self {
         let result = Self::integer(self.dtype, value);
         if error == 0.0 {
@@ -176,14 +176,14 @@ impl Number {
             Value::Integer(_) if dtype.is_float() => self.integer_to_float(dtype),
             Value::Integer(value) => {
                 let wrapped = Self { dtype, ..self }.wrapped(value, self.error);
-                // Values near a `bool` are not near its range: any of them may be zero or not.
+                // A float near 0 or 1 is not a `bool` near it: it may be zero or not.
                 let boolean = dtype == DType::Bool && self.error > 0.0;
                 if boolean { wrapped.with_error(1.0) } else { wrapped }
             }
         }
     }
 
-    /// Truncation is monotone: it moves the furthest at the ends of the interval.
+    /// Truncation is monotone: the largest change is at an end of the interval.
     fn float_to_integer(self, dtype: DType) -> Self {
         let Approx { value, error } = self.approx();
         let convert = |value: f64| Value::Float(value).convert(dtype);
@@ -201,7 +201,7 @@ impl Number {
         result.with_error(result.value.distance(down).max(result.value.distance(up)))
     }
 
-    /// Rounds once where the type is wide enough; others may go through a type between.
+    /// Rounds once if the type is wide enough; others may round via a wider type.
     fn integer_to_float(self, dtype: DType) -> Self {
         let value = self.value.convert(dtype);
         let result = Self::from_value(dtype, value);
@@ -230,7 +230,7 @@ impl Number {
                     let value = math::bits(builtin, value, by, bits);
                     x.wrapped(value, if exact { 0.0 } else { f64::INFINITY })
                 }
-                // `Abs`; the language gives integers to no other function.
+                // `Abs`, the only such function of integers.
                 _ => x.wrapped(value.wrapping_abs(), x.error),
             };
         }
@@ -247,7 +247,7 @@ impl Number {
         }
     }
 
-    /// This value, where another evaluation may have chosen `other` instead.
+    /// This value, if another evaluation may have chosen `other` instead.
     pub(crate) fn or_else(self, other: Option<Self>) -> Self {
         let error = other.map_or(f64::INFINITY, |other| {
             self.error.max(other.error) + self.value.distance(other.value)
@@ -257,13 +257,13 @@ impl Number {
         self.with_error(if special { f64::INFINITY } else { error })
     }
 
-    /// The number as an element of a tensor of a type.
+    /// The number stored in a tensor of a type.
     pub(crate) fn store(self, dtype: DType) -> Self {
         if self.dtype == dtype && !dtype.is_float() { self } else { self.cast(dtype) }
     }
 }
 
-/// The quotient rounded down; by zero it is 0.
+/// The quotient rounded down; 0 if the divisor is zero.
 pub(crate) fn floor_div(a: i128, b: i128) -> i128 {
     if b == 0 {
         return 0;
@@ -273,7 +273,7 @@ pub(crate) fn floor_div(a: i128, b: i128) -> i128 {
     if is_inexact && (a < 0) != (b < 0) { quotient - 1 } else { quotient }
 }
 
-/// The remainder with the sign of `b`; by zero it is 0.
+/// The remainder with the sign of `b`; 0 if `b` is zero.
 pub(crate) fn floor_rem(a: i128, b: i128) -> i128 {
     if b == 0 {
         return 0;

@@ -1,5 +1,4 @@
-//! What a run gives: the outputs, how far from them a correct evaluation may be, and the
-//! comparison that decides whether one is.
+//! The outputs of a run, their tolerances, and the comparison with other results.
 
 use std::fmt;
 
@@ -17,7 +16,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Results that were computed in another way.
+    /// Wraps results that were computed elsewhere.
     #[must_use]
     pub fn new(outputs: Vec<Output>) -> Self {
         Self { outputs }
@@ -38,12 +37,12 @@ pub struct Output {
     pub name: String,
     /// Its elements.
     pub buffer: Buffer,
-    /// How far from each element a correct evaluation may be; see
-    /// [`tolerance`](crate::tolerance). Infinite where nothing can be said.
+    /// The tolerance of each element; see [`tolerance`](crate::tolerance). Infinite where no bound
+    /// is known.
     pub tolerance: Vec<f64>,
 }
 
-/// How a buffer differs from what it ought to be.
+/// How a buffer differs from the expected output.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -61,19 +60,19 @@ pub enum Mismatch {
         /// The shape of the other buffer.
         actual: Vec<i64>,
     },
-    /// Some elements are further apart than the tolerance allows.
+    /// Some elements differ by more than their tolerance.
     Elements {
-        /// How many they are.
+        /// The number of such elements.
         count: usize,
-        /// How many there are in all.
+        /// The number of all elements.
         total: usize,
-        /// The index of the worst: the one that exceeds its tolerance by the largest factor.
+        /// The index of the worst one, which exceeds its tolerance by the largest factor.
         index: Vec<i64>,
-        /// What it ought to be.
+        /// The expected value.
         expected: Value,
-        /// What it is.
+        /// The actual value.
         actual: Value,
-        /// How far apart they may be.
+        /// The tolerance.
         allowed: f64,
     },
 }
@@ -97,37 +96,37 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// The numbers that describe an output in a line.
+/// A one-line summary of an output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The 64-bit FNV-1a hash of the bytes, least significant first.
+    /// The 64-bit FNV-1a hash of the little-endian bytes.
     pub checksum: u64,
-    /// The least element that is not NaN, if there is one.
+    /// The least non-NaN element, if there is one.
     pub min: Option<Value>,
-    /// The greatest element that is not NaN, if there is one.
+    /// The greatest non-NaN element, if there is one.
     pub max: Option<Value>,
     /// The sum of the elements.
     pub sum: f64,
 }
 
 impl Output {
-    /// An output that was computed in another way, with one tolerance per element.
+    /// Creates an output that was computed elsewhere, with one tolerance per element.
     #[must_use]
     pub fn new(name: String, buffer: Buffer, tolerance: Vec<f64>) -> Self {
         Self { name, buffer, tolerance }
     }
 
-    /// How another evaluation of the same output differs from it by more than the tolerance;
-    /// `None` if it does not. NaN equals NaN, and an infinity equals itself.
+    /// Compares another evaluation of the same output within the tolerance; `None` if they agree.
+    /// NaN equals NaN, and an infinity equals itself.
     #[must_use]
     pub fn mismatch(&self, other: &Buffer) -> Option<Mismatch> {
         self.mismatch_within(other, 1.0)
     }
 
-    /// Like [`Output::mismatch`], for an evaluation whose rounding errors may exceed those of the
-    /// program's own sums by a factor. For one that computes with other numbers, a factor is an
-    /// estimate; [`Output::allow_for`] bounds its errors.
+    /// Like [`Output::mismatch`], for an evaluation whose rounding errors may exceed the bounds by
+    /// a factor. For a rewrite that computes other intermediate values the factor is an estimate;
+    /// [`Output::allow_for`] bounds its errors.
     #[must_use]
     pub fn mismatch_within(&self, other: &Buffer, growth: f64) -> Option<Mismatch> {
         let (expected, actual) = (self.buffer.dtype(), other.dtype());
@@ -158,13 +157,13 @@ impl Output {
         Some(Mismatch::Elements { count, total, index, expected, actual, allowed })
     }
 
-    /// Allows for an evaluation by a rewritten program that computes the same with other numbers, given
-    /// what the reference says about that program on the same inputs.
+    /// Widens the tolerance for a rewritten program that computes the same result via other
+    /// intermediate values, given the reference output of that program on the same inputs.
     ///
-    /// Without rounding both have the same result `x`, from which ours is at most `e` and the rewritten
-    /// one's at most `e'` away; and whatever evaluates the rewritten program ends within `e'` of
-    /// the latter. So it ends within `e + 2 e'` of ours. Where the rewritten program has an infinity or
-    /// a NaN, or may have one, nothing can be said.
+    /// Without rounding both have the same result `x`; our result is within `e` of it and the
+    /// rewritten one's within `e'`, and any evaluation of the rewritten program is within `e'` of
+    /// the latter. So it is within `e + 2 e'` of ours. Where the rewritten program has or may have
+    /// an infinity or a NaN, there is no bound.
     pub fn allow_for(&mut self, rewritten: &Output) {
         let mut others = rewritten.buffer.values().zip(&rewritten.tolerance);
         for tolerance in &mut self.tolerance {
@@ -175,14 +174,14 @@ impl Output {
         }
     }
 
-    /// The numbers that describe it in a line.
+    /// Summarizes the output in a line.
     #[must_use]
     pub fn summary(&self) -> Summary {
         summarize(&self.buffer)
     }
 }
 
-/// The numbers that describe a buffer in a line.
+/// Summarizes a buffer in a line.
 #[must_use]
 pub fn summarize(buffer: &Buffer) -> Summary {
     let numbers = || buffer.values().filter(|value| !value.as_f64().is_nan());
@@ -200,7 +199,7 @@ pub fn summarize(buffer: &Buffer) -> Summary {
     }
 }
 
-/// The 64-bit FNV-1a hash of nothing.
+/// The initial value of the 64-bit FNV-1a hash.
 pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// The 64-bit FNV-1a hash, continued with more bytes.

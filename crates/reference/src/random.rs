@@ -1,7 +1,7 @@
-//! Random buffers that depend on nothing but a name and a seed.
+//! Random buffers, determined by a name and a seed.
 //!
-//! Element `i` of a buffer is number `i` of its seed ([`SplitMix::nth`]): it does not depend on the
-//! elements before it, and a buffer does not depend on the other buffers.
+//! Element `i` of a buffer is number `i` of its seed ([`SplitMix::nth`]): it does not depend on
+//! earlier elements or on other buffers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use crate::buffer::{Buffer, BufferError};
 use crate::element::Value;
 use crate::output::{FNV_START, fnv1a};
 
-/// The integers that [`random`] draws from.
+/// The range of integers in [`random`].
 pub const DEFAULT_RANGE: Range<i128> = 0..16;
 
 /// A buffer of random elements: floats uniform in [-1, 1), integers in [`DEFAULT_RANGE`], fair
 /// `bool`s. Floats are multiples of the spacing of their type below one, so all are exact in the
-/// type and none is subnormal. A buffer without dimensions has a float in (0, 1]: scalars are what sums are
-/// divided by or kept from zero with, and a negative `eps` makes results NaN, which agree with anything.
+/// type and none is subnormal. A scalar float is in (0, 1]: scalars are divisors or keep sums from
+/// zero, and a negative `eps` makes results NaN, which match anything.
 ///
 /// # Errors
 /// If the buffer would be too large.
@@ -30,8 +30,8 @@ pub fn random(dtype: DType, shape: &[i64], name: &str, seed: u64) -> Result<Buff
     random_in(dtype, shape, name, seed, DEFAULT_RANGE)
 }
 
-/// As [`random`], with integers from a range (wrapped around to the type; an empty range gives
-/// its start).
+/// As [`random`], with integers from a range (wrapped around to the type; an empty range gives its
+/// start).
 ///
 /// # Errors
 /// If the buffer would be too large.
@@ -69,9 +69,8 @@ pub fn random_in(
     })
 }
 
-/// Random values for all inputs of a program. An integer input whose elements are subscripts, as
-/// `I` in `A(I(i))`, gets values that keep these reads in bounds; and likewise where they say where a
-/// term goes.
+/// Random values for all inputs of a program. An integer input that is used as a subscript, as `I`
+/// in `A(I(i))`, or as a scatter position gets values that keep these accesses in bounds.
 ///
 /// # Errors
 /// If an input would be too large.
@@ -101,7 +100,7 @@ fn subscript_ranges(program: &Program) -> BTreeMap<TensorId, Range<i128>> {
                 };
                 let seen = ranges.get(&tensor).cloned().unwrap_or_else(|| range.clone());
                 let both = seen.start.max(range.start)..seen.end.min(range.end);
-                // Uses that have no value in common cannot all be served: the first one wins.
+                // If no value suits all uses, the first use wins.
                 ranges.insert(tensor, if both.is_empty() { seen } else { both });
             }
         };
@@ -111,7 +110,7 @@ fn subscript_ranges(program: &Program) -> BTreeMap<TensorId, Range<i128>> {
     ranges
 }
 
-/// The tensor whose element is added to the subscript, and the elements that keep it in
+/// The tensor whose element is added to the subscript, and the element values that keep it in
 /// `0..extent` at every point of the axes.
 fn value_range(stage: &Stage, subscript: &Index, extent: i64) -> Option<(TensorId, Range<i128>)> {
     let data = subscript.terms().iter().find_map(|term| match term {
@@ -132,7 +131,7 @@ fn value_range(stage: &Stage, subscript: &Index, extent: i64) -> Option<(TensorI
     (!range.is_empty()).then_some((data.tensor, range))
 }
 
-/// The read, if the value is just an element of a tensor, converted or not.
+/// The read, if the value is a possibly converted tensor element.
 fn direct_read(expr: &Expr) -> Option<&Read> {
     match expr {
         Expr::Read(read) => Some(read),

@@ -1,4 +1,4 @@
-//! Reductions: the value and the error bound of folding many terms into one.
+//! Reductions: folding terms into a value with an error bound.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
@@ -6,7 +6,7 @@ use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use crate::number::Number;
 use crate::tolerance::{Approx, Rounding};
 
-/// A reduction under way.
+/// A partial reduction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Accumulator {
     /// A floating-point sum.
@@ -59,7 +59,7 @@ impl Accumulator {
     }
 }
 
-/// The value that changes nothing: infinities for floats, the ends of the range for integers.
+/// The neutral element: infinities for floats, the ends of the range for integers.
 fn neutral_element(op: ReductionOp, dtype: DType) -> Number {
     let integer = |value| Number::integer(dtype, value);
     match (op, dtype.integer_range()) {
@@ -72,8 +72,8 @@ fn neutral_element(op: ReductionOp, dtype: DType) -> Number {
     }
 }
 
-/// A sum in `f64` with Neumaier's compensation, so that the reference errs by little more than
-/// one rounding whatever the length.
+/// A sum in `f64` with Neumaier's compensation, so that the reference errs by little more than one
+/// rounding at any length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum {
     sum: f64,
@@ -103,12 +103,12 @@ impl Sum {
     }
 
     fn finish(self, rounding: Rounding) -> Approx {
-        // Once a term is infinite or NaN the compensation means nothing, and the sum is exact.
+        // Once a term is infinite or NaN the compensation is meaningless, and the sum is exact.
         let value = if self.sum.is_finite() { self.sum + self.compensation } else { self.sum };
         // Adding the first term to zero is exact.
         let relative = self.terms.saturating_sub(1) as f64 * rounding.unit;
         let roundings = relative / (1.0 + relative) * self.magnitude;
-        // In some order the partial sums reach the sum of the magnitudes.
+        // Some order has partial sums as large as the sum of magnitudes.
         if self.error == f64::INFINITY || self.magnitude + roundings > rounding.largest {
             return Approx::unknown(value);
         }
@@ -124,9 +124,9 @@ impl Sum {
 pub(crate) struct Product {
     value: f64,
     terms: u64,
-    /// `Π (|vi| + ei)`: how large the product may be.
+    /// `Π (|vi| + ei)`: a bound on the product.
     magnitude: f64,
-    /// The largest and the smallest product that some of the terms may have.
+    /// The largest and the smallest partial product.
     largest: f64,
     smallest: f64,
     /// Whether a term is zero in every evaluation.
@@ -175,10 +175,10 @@ impl Product {
         let growth = if nu < 1.0 { 1.0 / (1.0 - nu) } else { f64::INFINITY };
         let mut error = magnitude * growth - value.abs();
         if self.smallest < rounding.underflow {
-            // In some order a partial product underflows and large terms follow.
+            // Some order underflows in a partial product before large terms follow.
             error += self.terms as f64 * rounding.underflow * self.largest;
         }
-        // Without such a term a zero is an underflow of ours, which another order may not have.
+        // Without such a term a zero is our underflow, which another order may not have.
         if self.has_zero && self.largest <= rounding.largest {
             return Approx::exact(value);
         }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn long_sums_may_stagnate_but_not_vanish() {
-        // In `float`, one by one, ones stop counting at 2^24.
+        // Sequential summation of ones in `float` stops at 2^24.
         for exponent in [20, 24, 25, 30, 40] {
             let terms = 1_u64 << exponent;
             let magnitude = terms as f64;

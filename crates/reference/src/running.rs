@@ -1,5 +1,7 @@
-//! Running sums and products of floating-point numbers: `y(t) = y(t-1) + x(t)` is the sum of all terms so far, which may
-//! be added in any order, so its elements have the bounds of reductions.
+//! Running floating-point sums and products, evaluated as reductions.
+//!
+//! `y(t) = y(t-1) + x(t)` is the sum of all terms so far, which may be added in any order, so its
+//! elements have the bounds of reductions.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
@@ -16,12 +18,13 @@ pub(crate) struct RunningStage<'s> {
     scan: &'s Scan,
     running: Running<'s>,
     dtype: DType,
-    /// How far apart elements are that follow each other.
+    /// The distance between consecutive elements.
     stride: usize,
 }
 
 impl<'s> RunningStage<'s> {
-    /// A stage as such a one; minima, maxima and integers need none, because they do not round.
+    /// Matches a running stage; minima, maxima and integers do not match, because they do not
+    /// round.
     pub(crate) fn of(program: &'s Program, stage: &'s Stage) -> Option<Self> {
         let tensor = program.tensors.get(stage.output.0 as usize)?;
         let (scan, dtype) = (stage.scan.as_ref()?, tensor.dtype);
@@ -31,7 +34,7 @@ impl<'s> RunningStage<'s> {
         Some(Self { stage, scan, running, dtype, stride })
     }
 
-    /// The position of the element before the one at a point; `None` for the first of a line.
+    /// The position of the element before a point; `None` for the first of a line.
     pub(crate) fn before(&self, point: &[i64], position: usize) -> Option<usize> {
         let number = self.scan.axis.0 as usize;
         let (axis, at) = (self.stage.axes.get(number)?, *point.get(number)?);
@@ -41,7 +44,7 @@ impl<'s> RunningStage<'s> {
         }
     }
 
-    /// What terms up to a point come to, from what those before it did.
+    /// The accumulator at a point, from that of the element before.
     pub(crate) fn next<T: Tensors + ?Sized>(
         &self,
         program: &Program,
@@ -59,12 +62,13 @@ impl<'s> RunningStage<'s> {
     }
 }
 
-/// Whether the order of terms shows in the result.
+/// Whether the order of terms affects the result.
 pub(crate) fn rounds(op: ReductionOp, dtype: DType) -> bool {
     dtype.is_float() && matches!(op, ReductionOp::Sum | ReductionOp::Product)
 }
 
-/// A reduction that starts from a number. Adding to zero and multiplying by one are exact, and no term.
+/// A reduction that starts from a number. Adding to zero and multiplying by one are exact, and not
+/// counted as terms.
 pub(crate) fn accumulator(op: ReductionOp, dtype: DType, held: Option<Number>) -> Accumulator {
     let mut sum = Accumulator::neutral(op, dtype);
     let nothing = match op {

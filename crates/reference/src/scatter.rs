@@ -1,4 +1,4 @@
-//! Scatters: every term is computed once, and goes where it says.
+//! Runs scatters term by term.
 
 use tensorwright_lang::program::{AxisId, AxisKind, Combine, Program, Scatter, Stage};
 
@@ -6,8 +6,8 @@ use crate::eval::{Contents, Failure, IndexValue, Scope, Tensors, defect};
 use crate::reduce::Accumulator;
 use crate::target::{Target, advance, too_large};
 
-/// Makes the elements of a scatter. For each point of the other spatial axes there is a reduction under way per element
-/// that a term may go to.
+/// Computes the elements of a scatter. For each point of the other spatial axes there is one
+/// partial reduction per target element.
 pub(crate) fn run(
     program: &Program,
     stage: &Stage,
@@ -57,14 +57,14 @@ pub(crate) fn run(
     }
 }
 
-/// The axes of a scatter, by what they do.
+/// The axes of a scatter, by role.
 struct Axes {
     rank: usize,
-    /// Those that number elements and are what they are.
+    /// Spatial axes that are not scattered.
     plain: Vec<usize>,
-    /// Those that terms decide.
+    /// Scattered axes.
     scattered: Vec<usize>,
-    /// Those that number terms.
+    /// Axes that enumerate terms.
     terms: Vec<usize>,
 }
 
@@ -87,7 +87,7 @@ impl Axes {
         axes
     }
 
-    /// How many elements a term may go to.
+    /// The number of elements that a term may go to.
     fn elements(&self, stage: &Stage) -> usize {
         let extents = self.scattered.iter().filter_map(|number| stage.axes.get(*number));
         let extents = extents.map(|axis| usize::try_from(axis.extent()).unwrap_or(usize::MAX));
@@ -98,7 +98,8 @@ impl Axes {
         target.contents.buffer.position(point.get(..self.rank)?)
     }
 
-    /// Computes a term, and adds it where it belongs. One whose position is uncertain may belong to any element.
+    /// Computes a term, and adds it to its element. If its position is uncertain it may belong to
+    /// any element.
     fn term(
         &self,
         program: &Program,
@@ -142,7 +143,7 @@ fn positions<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<Vec<IndexValue
     scope.stage.scatter.iter().map(position).collect()
 }
 
-/// Whether the element at a point may get something from the term there.
+/// Whether the term at a point may contribute to the element there.
 pub(crate) fn concerns<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<bool, Failure> {
     let mut concerns = true;
     for (scatter, at) in scope.stage.scatter.iter().zip(positions(scope)?) {

@@ -1,4 +1,4 @@
-//! The tensor that a stage is making, and the way over its elements.
+//! The output tensor of a running stage, and iteration over its elements.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::buffer::Buffer;
 use crate::eval::{Contents, Failure};
 use crate::number::Number;
 
-/// Moves some axes on to their next point, the innermost first, like an odometer. After the last
-/// point they are back at the first one, and the answer is `false`.
+/// Advances some axes to their next point, the innermost first, like an odometer. After the last
+/// point it wraps to the first and returns `false`.
 pub(crate) fn advance(
     stage: &Stage,
     axes: impl DoubleEndedIterator<Item = usize>,
@@ -29,15 +29,15 @@ pub(crate) fn advance(
     false
 }
 
-/// The tensor that a stage is making.
+/// The output tensor of a running stage.
 pub(crate) struct Target<'t, 'a> {
     pub(crate) tensor: &'t Tensor,
-    /// The bounds are made when the first element that is not exact is stored.
+    /// Error bounds are allocated when the first inexact element is stored.
     pub(crate) contents: Contents<'a>,
 }
 
 impl<'t> Target<'t, '_> {
-    /// Starts from a copy of the base, or from zeros that will all be overwritten.
+    /// Creates a copy of the base, or zeros that will all be overwritten.
     pub(crate) fn new(tensor: &'t Tensor, base: Option<&Contents<'_>>) -> Result<Self, Failure> {
         let zeros = Buffer::zeros(tensor.dtype, &tensor.shape)
             .map_err(|error| too_large(tensor, &error.to_string()))?;
@@ -63,7 +63,7 @@ impl<'t> Target<'t, '_> {
     }
 }
 
-/// One bound per element; memory that there is not is an error.
+/// One bound per element; out of memory is an error.
 pub(crate) fn zero_errors(tensor: &Tensor, len: usize) -> Result<Vec<f64>, Failure> {
     let mut errors = Vec::new();
     errors

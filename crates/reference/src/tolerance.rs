@@ -1,4 +1,4 @@
-//! How far from the reference a correct evaluation may be: running error analysis.
+//! Tolerances of correct evaluations, by running error analysis.
 //!
 //! Alongside every number `v` the interpreter carries a bound `e` such that **any** evaluation of
 //! the same stages in their declared types ends within `e` of `v`: with sums in any order, with
@@ -23,17 +23,17 @@
 //! | store | 0 if `e` is 0 and the value is representable, else `e`, rounded by both |
 //!
 //! "Rounded" adds `u (|v| + e)` for the rounding of the other evaluation, and an underflow term.
-//! *Unknown* is an infinite bound, which every result satisfies: what may overflow in one
-//! evaluation and not in another, or may be a NaN in one of them, cannot be verified, and it is
-//! honest to say so. A value that is infinite or NaN has bound 0 (every evaluation gets it) or is
-//! unknown; there is nothing between.
+//! *Unknown* is an infinite bound, which every result satisfies: a value that may overflow or be
+//! NaN in only one of the evaluations cannot be verified. A value that is infinite or NaN has bound
+//! 0 (every evaluation computes it) or is unknown.
 //!
-//! For sums in any order the factor is `ku / (1 + ku)` with `k = n - 1`, rather than `γn` or `ku` (Mascarenhas,
-//! "Floating point numbers are real numbers", 2016; Lange and Rump, "Sharp estimates for perturbation errors in
-//! summations", 2019). They prove it while `n` is well below `1 / u`; we use it for every `n`, because `ku` alone
-//! accepts a sum of nothing from `1 / u` terms on (2^24 in `float`). For terms of one sign the loss is bounded so
-//! for every `n`: no partial sum exceeds the result `r`, so `s - r <= k u r`, and `s - r <= ku / (1 + ku) s`. A sum
-//! of 2^25 ones may thus be 2^24, which is where adding them one by one in `float` ends; it may not be 0.
+//! For sums in any order the factor is `ku / (1 + ku)` with `k = n - 1`, rather than `γn` or `ku`
+//! (Mascarenhas, "Floating point numbers are real numbers", 2016; Lange and Rump, "Sharp estimates
+//! for perturbation errors in summations", 2019). They prove it for `n` well below `1 / u`; we use
+//! it for every `n`, because `ku` alone accepts an empty sum from `1 / u` terms on (2^24 in
+//! `float`). For terms of one sign the loss is bounded in this way for every `n`: no partial sum
+//! exceeds the result `r`, so `s - r <= k u r`, and `s - r <= ku / (1 + ku) s`. So a sum of 2^25
+//! ones may be 2^24, the result of sequential summation in `float`; it may not be 0.
 //!
 //! The reference computes in `f64`, so its own roundoff counts too: `u` here is that of the type
 //! plus that of `double`, which for `double` itself is twice the unit roundoff.
@@ -61,7 +61,7 @@ pub(crate) struct Approx {
     pub(crate) error: f64,
 }
 
-/// What one rounding to a type can do.
+/// The error of one rounding to a type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rounding {
     /// The relative error.
@@ -77,8 +77,8 @@ impl Rounding {
     pub(crate) fn operation(dtype: DType) -> Self {
         let double = f64::EPSILON / 2.0;
         let unit = dtype.unit_roundoff().unwrap_or(double) + double;
-        // Where the type has the exponents of `float`, subnormal results may be flushed to zero:
-        // the conversion instructions for `bfloat16` do it. No hardware does it for `half`.
+        // With the exponent range of `float`, subnormal results may be flushed to zero: the
+        // conversion instructions for `bfloat16` do it. No hardware does it for `half`.
         match dtype {
             DType::Half => Self { unit, underflow: 2_f64.powi(-25), largest: 65504.0 },
             DType::BFloat16 => {
@@ -89,7 +89,7 @@ impl Rounding {
                 Self { unit, underflow: f64::from(f32::MIN_POSITIVE), largest: f64::from(f32::MAX) }
             }
             DType::Double => Self { unit, underflow: f64::MIN_POSITIVE, largest: f64::MAX },
-            // Integers that became floats are computed on in `double`.
+            // Integers converted to floats are computed in `double`.
             DType::Bool
             | DType::Int8
             | DType::Int16
@@ -107,12 +107,12 @@ impl Rounding {
         Self::operation(dtype.computed_in())
     }
 
-    /// A finite result of finite operands, with the error that the operands' errors lead to.
+    /// A finite result of finite operands, with the error propagated from the operands.
     pub(crate) fn round(self, value: f64, propagated: f64) -> Approx {
         self.round_ulps(value, propagated, self.unit)
     }
 
-    /// As [`Rounding::round`], for a function that is less exact than one rounding.
+    /// As [`Rounding::round`], for a function that is less accurate than one rounding.
     pub(crate) fn round_ulps(self, value: f64, propagated: f64, relative: f64) -> Approx {
         if value == 0.0 && propagated == 0.0 {
             return Approx::exact(value);
@@ -126,27 +126,27 @@ impl Rounding {
 }
 
 impl Approx {
-    /// A value that every evaluation gets.
+    /// A value that every evaluation computes exactly.
     pub(crate) fn exact(value: f64) -> Self {
         Self { value, error: 0.0 }
     }
 
-    /// A value that another evaluation may not come near.
+    /// A value without a bound.
     pub(crate) fn unknown(value: f64) -> Self {
         Self { value, error: f64::INFINITY }
     }
 
-    /// Whether no bound holds.
+    /// Whether there is no bound.
     pub(crate) fn is_unknown(self) -> bool {
         self.error == f64::INFINITY
     }
 
-    /// Whether every evaluation gets this same infinity or NaN.
+    /// Whether every evaluation computes this infinity or NaN.
     fn is_special(self) -> bool {
         !self.value.is_finite() && !self.is_unknown()
     }
 
-    /// Whether every evaluation gets this sign (or this zero).
+    /// Whether every evaluation computes this sign (or this zero).
     pub(crate) fn sign_is_known(self) -> bool {
         self.error == 0.0 || self.value.abs() > self.error
     }
@@ -172,7 +172,7 @@ impl Approx {
         self.add(other.neg(), rounding)
     }
 
-    /// The product, not rounded yet: its value and the propagated error.
+    /// The propagated error of the product, before rounding.
     pub(crate) fn product_error(self, other: Self) -> f64 {
         self.value.abs() * other.error + other.value.abs() * self.error + self.error * other.error
     }
@@ -182,7 +182,7 @@ impl Approx {
         if self.is_unknown() || other.is_unknown() {
             Self::unknown(value)
         } else if self.is_special() || other.is_special() {
-            // Infinity times what may be zero may be NaN; NaN stays NaN.
+            // Infinity times a possible zero may be NaN; NaN stays NaN.
             let known = self.sign_is_known() && other.sign_is_known();
             let is_nan = self.value.is_nan() || other.value.is_nan();
             if known || is_nan { Self::exact(value) } else { Self::unknown(value) }
@@ -214,12 +214,12 @@ impl Approx {
         rounding.round(value, (self.error + value.abs() * other.error) / divisor)
     }
 
-    /// Whether every evaluation gets NaN.
+    /// Whether every evaluation computes NaN.
     fn is_nan(self) -> bool {
         self.value.is_nan() && !self.is_unknown()
     }
 
-    /// The lesser; NaN wins over all numbers, also those of which nothing is known.
+    /// The lesser; NaN wins over all numbers, even unknown ones.
     pub(crate) fn min(self, other: Self) -> Self {
         if self.is_nan() || other.is_nan() {
             return Self::exact(f64::NAN);
@@ -263,19 +263,19 @@ impl Approx {
         }
         let rounding = Rounding::operation(dtype);
         if stored.is_infinite() {
-            // Certain if whatever another evaluation has overflows too.
+            // Certain if every other evaluation overflows too.
             let overflows =
                 self.value.abs() - self.error > rounding.largest * (1.0 + rounding.unit);
             return if overflows { Self::exact(stored) } else { Self::unknown(stored) };
         }
         let ours = (self.value - stored).abs();
         let Self { error, .. } = rounding.round(self.value, self.error);
-        // The bounds are computed with rounding errors of their own: far below this margin.
+        // The bounds have rounding errors of their own, far below this margin.
         Self { value: stored, error: (error + ours) * (1.0 + 1e-9) }
     }
 }
 
-/// Whether a comparison of two numbers may come out otherwise in another evaluation.
+/// Whether a comparison of two numbers may differ in another evaluation.
 pub(crate) fn comparison_is_uncertain(a: Approx, b: Approx) -> bool {
     let error = a.error + b.error;
     // Special values are certain; their difference is infinite or NaN, and neither is `<=`.

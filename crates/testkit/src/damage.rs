@@ -1,9 +1,8 @@
-//! Damage to files that are no text: single bits, numbers at the ends of their ranges, lost ends and
-//! pages that are out of place.
+//! Corrupts binary files: bit flips, boundary numbers, truncation and swapped pages.
 
 use crate::Rng;
 
-/// One kind of damage.
+/// One kind of corruption.
 type Damage = fn(&mut Vec<u8>, &mut Rng);
 
 const ALL: &[Damage] = &[
@@ -15,7 +14,7 @@ const ALL: &[Damage] = &[
     remove_range,
 ];
 
-/// A file with one to four places damaged.
+/// Corrupts a file in one to four places.
 #[must_use]
 pub fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut damaged = bytes.to_vec();
@@ -26,7 +25,7 @@ pub fn damage(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     damaged
 }
 
-/// A range of at most so many bytes.
+/// A range of at most `most` bytes.
 fn range(bytes: &[u8], most: usize, rng: &mut Rng) -> std::ops::Range<usize> {
     let start = rng.index(bytes.len());
     start..(start + 1 + rng.index(most)).min(bytes.len())

@@ -1,9 +1,8 @@
-//! What property tests and fuzzers share: random valid programs, rewrites that keep a program's
-//! meaning, and mutations and damage that do not keep anything.
+//! Test generators: random programs, meaning-preserving rewrites, mutations and corruption.
 //!
-//! All but `postgres`, which starts servers, works on text alone and knows nothing of the compiler: a mistake in the real
-//! lexer or parser cannot hide itself by being in the test as well. Everything is a function of a
-//! seed, so a failure is replayed by its number.
+//! All but `postgres`, which starts servers, works on text alone and shares no code with the
+//! compiler: a bug in the real lexer or parser cannot hide by being in the test as well. Everything
+//! is a function of a seed, so a failure is replayed by its number.
 
 pub mod damage;
 pub mod generate;

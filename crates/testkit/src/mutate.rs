@@ -1,13 +1,12 @@
-//! Damage for fuzzing: small changes that keep a text nearly valid, and large ones that try the
-//! limits of the front end.
+//! Text mutations for fuzzing: near-valid ones, and ones that try the front end's limits.
 
 use crate::Rng;
 use crate::token::tokens;
 
-/// One kind of damage to one text.
+/// One kind of mutation.
 type Mutation = fn(&mut Vec<u8>, &[Vec<u8>], &mut Rng);
 
-/// Every kind; those of tokens more often, because they get past the lexer.
+/// Every kind; token mutations more often, because they get past the lexer.
 const MUTATIONS: &[Mutation] = &[
     flip_bit,
     delete_range,
@@ -28,7 +27,7 @@ const MUTATIONS: &[Mutation] = &[
     repeat_chunk,
 ];
 
-/// The words of the language, right and wrong ones.
+/// Valid and invalid words of the language.
 const DICTIONARY: &[&str] = &[
     "def",
     "fn",
@@ -128,7 +127,7 @@ const DICTIONARY: &[&str] = &[
     "\u{feff}",
 ];
 
-/// Numbers at and beyond the ends of the machine's.
+/// Numbers at and beyond machine limits.
 const NUMBERS: [&str; 16] = [
     "0",
     "-1",
@@ -148,7 +147,7 @@ const NUMBERS: [&str; 16] = [
     "340282366920938463463374607431768211456",
 ];
 
-/// What can be nested: how a level opens, and how it closes.
+/// Nestable constructs: how a level opens, and how it closes.
 const NESTINGS: [(&str, &str); 10] = [
     ("(", ")"),
     ("-", ""),
@@ -162,7 +161,7 @@ const NESTINGS: [(&str, &str); 10] = [
     ("float(", ")"),
 ];
 
-/// One to six random changes to a text; `corpus` is what it may be spliced with.
+/// Applies one to six random mutations; `corpus` supplies texts to splice.
 #[must_use]
 pub fn mutate(input: &[u8], corpus: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut text = input.to_vec();
@@ -213,7 +212,7 @@ fn splice(text: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut Rng) {
     text.extend_from_slice(&other[rng.index(other.len() + 1)..]);
 }
 
-/// Where a token starts, or any place in a text that is not UTF-8.
+/// The start of a token, or any offset in a text that is not UTF-8.
 fn token_start(text: &[u8], rng: &mut Rng) -> usize {
     match token_ranges(text) {
         Some(ranges) if !ranges.is_empty() => rng.pick(&ranges).start,
@@ -246,7 +245,7 @@ fn insert_number(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     }
 }
 
-/// Levels upon levels: closed, half closed or left open.
+/// Deep nesting: closed, half closed or left open.
 fn insert_nesting(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     let (open, close) = *rng.pick(&NESTINGS);
     let depth = *rng.pick(&[3, 30, 300, 3000, 30_000]);
@@ -264,7 +263,7 @@ fn insert_invalid_utf8(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     insert(text, at, invalid);
 }
 
-/// Replaces one token by the text of another.
+/// Replaces one token by another.
 fn replace_token(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     let Some(ranges) = token_ranges(text).filter(|ranges| !ranges.is_empty()) else {
         return;
@@ -290,7 +289,7 @@ fn delete_token(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     }
 }
 
-/// A chunk many times over: many statements, many terms, many parameters.
+/// Repeats a chunk: many statements, many terms, many parameters.
 fn repeat_chunk(text: &mut Vec<u8>, _: &[Vec<u8>], rng: &mut Rng) {
     let range = some_range(text, 60, rng);
     let count = *rng.pick(&[10, 10, 100, 1000]);

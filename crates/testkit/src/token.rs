@@ -1,6 +1,6 @@
-//! A tokenizer of its own: just enough of the language to rewrite a text without changing it.
+//! An independent tokenizer, just enough to rewrite a text.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// A name, keyword, type or builtin.
@@ -9,16 +9,16 @@ pub enum TokenKind {
     Number,
     /// An operator or a delimiter.
     Symbol,
-    /// The `.` of `A.0`, which tolerates no blanks around it.
+    /// The `.` of `A.0`, which allows no blanks around it.
     Dot,
 }
 
 /// A token, and whether a line ends between it and the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token<'a> {
-    /// What it is.
+    /// The kind.
     pub kind: TokenKind,
-    /// How it is written.
+    /// Its text.
     pub text: &'a str,
     /// Whether it is the first of its line.
     pub starts_line: bool,

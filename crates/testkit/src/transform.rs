@@ -1,13 +1,13 @@
-//! Rewrites of a text that keep its meaning: other names, other blanks.
+//! Meaning-preserving rewrites of a text: renaming and reformatting.
 //!
-//! A program's hash and everything computed from it must not notice them.
+//! They must not change a program's hash or anything computed from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Rng;
 use crate::token::{Token, TokenKind, tokens};
 
-/// Words that belong to the language: keywords, types, builtin functions and constants.
+/// Reserved words: keywords, types, builtin functions and constants.
 pub const RESERVED: &[&str] = &[
     "def",
     "where",
@@ -104,13 +104,13 @@ pub const RESERVED: &[&str] = &[
     "in",
 ];
 
-/// Whether a word belongs to the language, C's `f`-suffixed function names included.
+/// Whether a word is reserved, including C's `f`-suffixed function names.
 fn is_reserved(word: &str) -> bool {
     let stem = word.strip_suffix('f').unwrap_or(word);
     RESERVED.contains(&word) || (stem.len() > 2 && RESERVED.contains(&stem))
 }
 
-/// A text with other names, and what became of each.
+/// A renamed text, and the mapping of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenamedText {
     /// The text.
@@ -120,14 +120,14 @@ pub struct RenamedText {
 }
 
 impl RenamedText {
-    /// What a name has become; itself if it was not in the text.
+    /// The new name; the name itself if it was not in the text.
     #[must_use]
     pub fn name<'a>(&'a self, old: &'a str) -> &'a str {
         self.names.get(old).map_or(old, String::as_str)
     }
 }
 
-/// Gives every name of a text another one, the same one everywhere; blanks and comments stay.
+/// Renames every name of a text consistently; blanks and comments stay.
 #[must_use]
 pub fn rename(text: &str, seed: u64) -> RenamedText {
     let mut rng = Rng::new(seed);
@@ -151,9 +151,9 @@ pub fn rename(text: &str, seed: u64) -> RenamedText {
     RenamedText { text: renamed, names }
 }
 
-/// Gives the names of every definition others, from so few that those of one definition are those of another as well: the
-/// index variables of one are tensors of the next. Names of definitions and functions stay. `def` is the one whose
-/// names are told.
+/// Renames within every definition from a small pool, so that definitions share names: the index
+/// variables of one are tensors of the next. Names of definitions and functions stay. The mapping
+/// is that of `def`.
 #[must_use]
 pub fn rename_within(text: &str, def: &str, seed: u64) -> RenamedText {
     let mut rng = Rng::new(seed);
@@ -189,7 +189,7 @@ pub fn rename_within(text: &str, def: &str, seed: u64) -> RenamedText {
     RenamedText { text: renamed, names: if is_told { names } else { told } }
 }
 
-/// A name of few, that is new to a definition.
+/// A name from the small pool that is new to a definition.
 fn common(rng: &mut Rng, taken: &mut BTreeSet<String>, global: &BTreeSet<&str>) -> String {
     let most = 6 + taken.len();
     loop {
@@ -200,13 +200,13 @@ fn common(rng: &mut Rng, taken: &mut BTreeSet<String>, global: &BTreeSet<&str>) 
     }
 }
 
-/// Where a token stands in the text that it is a part of.
+/// The offset of a token in its text.
 fn offset(text: &str, token: &Token<'_>) -> usize {
     token.text.as_ptr() as usize - text.as_ptr() as usize
 }
 
-/// Whether a word is the language's and not the program's. `in` is both: it is a keyword only
-/// after the variable of a `where` clause. So are the words of `scan t from 0` and `scatter b = p(i)`.
+/// Whether a word is a keyword here. `in` is one only after the variable of a `where` clause;
+/// likewise the words of `scan t from 0` and `scatter b = p(i)`.
 fn is_language(all: &[Token<'_>], at: usize) -> bool {
     let is_scan = |first: usize| {
         all.get(first).is_some_and(|token| token.text == "scan")
@@ -230,13 +230,13 @@ fn is_language(all: &[Token<'_>], at: usize) -> bool {
         && matches!(all[at - 2].text, "where" | ",")
 }
 
-/// A name that is new to this text, sometimes one with a digit in front.
+/// A fresh name, sometimes starting with a digit.
 fn fresh(rng: &mut Rng, taken: &mut BTreeSet<String>) -> String {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     loop {
         let mut name = String::new();
         if rng.percent(10) {
-            // With a letter: digits and `_` alone are taken for a number.
+            // With a letter: digits and `_` alone would be a number.
             name.push_str("7x");
         }
         for _ in 0..=rng.index(6) {
@@ -248,7 +248,7 @@ fn fresh(rng: &mut Rng, taken: &mut BTreeSet<String>) -> String {
     }
 }
 
-/// Sets the same tokens with other blanks, line ends and comments.
+/// Rewrites the same tokens with other blanks, line ends and comments.
 #[must_use]
 pub fn reformat(text: &str, seed: u64) -> String {
     let mut rng = Rng::new(seed);
@@ -265,7 +265,7 @@ pub fn reformat(text: &str, seed: u64) -> String {
     out
 }
 
-/// What may stand between two tokens.
+/// Random whitespace and comments between two tokens.
 fn gap(before: &Token<'_>, after: &Token<'_>, rng: &mut Rng) -> String {
     if before.kind == TokenKind::Dot || after.kind == TokenKind::Dot {
         return String::new();
@@ -293,8 +293,8 @@ fn blanks(rng: &mut Rng) -> String {
     (0..count).map(|_| if rng.percent(10) { '\t' } else { ' ' }).collect()
 }
 
-/// Whether two tokens stay two tokens without a blank between them: one is a word or number, and
-/// the other is an operator that neither starts a number nor continues a word.
+/// Whether two tokens remain separate without a blank: one is a word or number, and the other an
+/// operator that neither starts a number nor continues a word.
 fn may_touch(before: &Token<'_>, after: &Token<'_>) -> bool {
     let symbol = |token: &Token<'_>| {
         token.kind == TokenKind::Symbol && !token.text.starts_with(|c: char| c.is_alphanumeric())
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use crate::generate::generate;
 
-    /// The tokens without what a reformat may change. A line end matters only before a `(`.
+    /// The tokens up to reformatting. A line end matters only before a `(`.
     fn structure(text: &str) -> Vec<(TokenKind, String, bool)> {
         let all = tokens(text);
         let line = |at: usize| {

@@ -1,4 +1,4 @@
-//! Equations that cannot be solved: they say where terms go.
+//! Scatters from unsolvable subscript equations.
 //!
 //! ```text
 //! y(n,d) = table(token(n), d)
@@ -17,8 +17,8 @@ use crate::product;
 use crate::tree;
 
 impl Solver<'_> {
-    /// Terms go where unsolved equations say, if there are any terms, and if nothing that is added depends on the place.
-    /// Otherwise the equations are conditions.
+    /// Turns unsolved equations into scatter positions if there are terms and no summand depends on
+    /// the position. Otherwise they become conditions.
     pub(super) fn settle_scattered(&mut self, flow: &Flow) {
         let value = self.substitute(&[]).value(&product::sum(&flow.sum));
         let others: Vec<Expr> = flow
@@ -39,7 +39,8 @@ impl Solver<'_> {
         }
     }
 
-    /// Where terms go. A position counts for nothing where the conditions of the value fail, and is in range all the same.
+    /// The scatter positions. A position is ignored where the value's conditions fail, but must
+    /// still be in range.
     pub(super) fn positions(&self, conditions: &[Expr]) -> Vec<(String, Expr)> {
         let position = |(name, at): &(String, Poly)| {
             let at = at.to_expr();

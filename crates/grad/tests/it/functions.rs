@@ -1,5 +1,5 @@
-//! Every function of numbers: its derivative agrees with finite differences, or is refused for the reason
-//! listed here.
+//! Every scalar function: its derivative agrees with finite differences, or is refused for the
+//! reason listed here.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn derivatives_agree_with_finite_differences() {
     ");
 }
 
-/// Integers that are made of conditions and of fractions, in values and in subscripts.
+/// Conversions of conditions and floats to integers, in values and in subscripts.
 #[test]
 fn conversions_to_integers_of_what_is_solved_for() {
     let values = "y(i) +=! a(i + k) * b(k) * double(int(i < 3)) where i in 0:5, k in 0:4";

@@ -1,7 +1,8 @@
-//! Runs the examples of `docs/differentiation.md`, so that the page says what is true.
+//! Runs the examples of `docs/differentiation.md`.
 //!
-//! A block `tc grad=f` is followed by its gradient; with `error=E1101` it is refused with that code. With
-//! `UPDATE_PAGE=1` in the environment the gradients on the page are written anew, to be read as a diff.
+//! A block `tc grad=f` is followed by its gradient; with `error=E1101` it is rejected with that
+//! code. `UPDATE_PAGE=1` in the environment rewrites the gradients on the page, to be reviewed as a
+//! diff.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +13,12 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/differentiation.md")
 }
 
-/// What the info string of a block asks for.
+/// The options in the info string of a block.
 fn word<'i>(info: &'i str, key: &str) -> Option<&'i str> {
     info.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// The answer to a program: its gradient, or the code with which it is refused.
+/// The gradient of a program, or the code of its error.
 fn answer(info: &str, text: &str) -> Result<String, String> {
     let module = Module::parse("page.tc", text).map_err(|error| error.to_string())?;
     let wrt: Vec<&str> = word(info, "wrt").into_iter().flat_map(|list| list.split(',')).collect();

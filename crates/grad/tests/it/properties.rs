@@ -1,5 +1,4 @@
-//! Gradients are definitions like any other: they can be differentiated again, and schedules know
-//! their form.
+//! Gradients are ordinary definitions: they can be differentiated again and scheduled.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +76,7 @@ fn second_derivatives_of_products_with_zeros_agree_with_finite_differences() {
         let inputs = Buffers::from([("x".to_owned(), x)]);
         agrees_again_at(text, "f", &[("N", 1), ("D", 3)], inputs);
     }
-    // The caller's product goes on, over two variables.
+    // An accumulation continues the caller's product over two variables.
     let text = "def f(double(N) y, double(N,D,E) x) -> (y) { y(n) *= x(n,d,e) }";
     let x = doubles(&[1, 2, 2], &[1.5, 0.0, 2.0, 0.5]);
     let y = doubles(&[1], &[0.0]);

@@ -1,4 +1,4 @@
-//! Random programs: their gradients agree with finite differences, or are refused with a diagnostic.
+//! Random programs: gradients agree with finite differences, or are rejected with a diagnostic.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn no_text_that_checks_is_too_much() {
         let text = mutate(generate(seed % PROGRAMS).text.as_bytes(), &[], &mut rng);
         let Ok(module) = Module::parse_bytes("mutated.tc", &text) else { continue };
         for def in module.defs() {
-            // Whatever it is, the answer is a text that parses or a diagnostic.
+            // The result is always a text that parses or a diagnostic.
             differentiated += usize::from(grad(&module, def.name(), &[]).is_ok());
         }
     }

@@ -1,4 +1,4 @@
-//! The printed gradients of known operators, to be read.
+//! Snapshots of the gradients of common operators.
 
 use std::path::Path;
 
@@ -70,7 +70,7 @@ fn sums_read_what_another_gradient_has_computed() {
     let text = "def f(float(D) bias, float(N,D) x) -> (y) { y(n,d) = tanh(x(n,d) + bias(d)) }";
     let module = Module::parse("f.tc", text).unwrap();
     let of_both = grad(&module, "f", &[]).unwrap().source().to_owned();
-    // What the value and its derivative call is called once.
+    // A call shared by the value and its derivative is made once.
     let text =
         "def f(float(N,D) x) -> (y) { h(n,d) = x(n,d) * erf(x(n,d))  y(n,d) = h(n,d) * h(n,d) }";
     let module = Module::parse("f.tc", text).unwrap();
@@ -78,7 +78,7 @@ fn sums_read_what_another_gradient_has_computed() {
     insta::assert_snapshot!(format!("{of_bias}\n{of_both}\n{called_once}"));
 }
 
-/// Which statements of the gradient of a text are about the gradient of `top`.
+/// The number of statements that compute the gradient of `top`.
 fn about_the_top(body: &str) -> usize {
     let text = format!(
         "def f(float(N,D) x, float(N,D) v) -> (y) {{

@@ -1,4 +1,4 @@
-//! The program from resolved statements: every write makes a new version of its tensor.
+//! Assembles the program: every write makes a new version of its tensor.
 
 use super::flatten::{Flat, Step};
 use super::resolve::ResolvedStatement;
@@ -12,13 +12,13 @@ use crate::program::{
 use crate::source::Source;
 use crate::syntax::ast::MAX_DEPTH;
 
-/// The most iterations that one statement may have.
+/// The most iterations of one statement.
 const MAX_ITERATIONS: u128 = 1 << 62;
 
-/// The most bytes that one tensor may have.
+/// The most bytes of one tensor.
 const MAX_BYTES: i128 = 1 << 62;
 
-/// Builds the program. Every step has been resolved.
+/// Builds the program. Every step must be resolved.
 pub(super) fn assemble(
     source: &Source,
     def: &Def,
@@ -88,7 +88,7 @@ fn fixed(def: &Def, scalars: &[Option<i64>]) -> Vec<FixedScalar> {
     params.filter_map(one).collect()
 }
 
-/// Printing must give a text that parses, so what nests deeply is tried.
+/// Checks that the printed program parses, for deeply nested statements.
 fn printable(program: &Program) -> Result<(), Vec<Diagnostic>> {
     let deep = |stage: &&Stage| stage.body.height() > MAX_DEPTH / 2;
     let too_deep = |stage: &Stage| {
@@ -111,7 +111,7 @@ struct Assembler<'a> {
     shapes: &'a [Option<Vec<i64>>],
     tensors: Vec<Tensor>,
     stages: Vec<Stage>,
-    /// The newest version of each tensor.
+    /// The current version of each tensor.
     current: Vec<Option<TensorId>>,
     errors: Vec<Diagnostic>,
 }
@@ -175,13 +175,13 @@ impl Assembler<'_> {
         if let Some(part) = scatter.iter().find(is_part).filter(|_| before.is_some()) {
             self.errors.push(self.scatter_of_part(stmt, part, &spatial, &shape));
         }
-        // A recurrence reads what it makes.
+        // A recurrence reads its own output.
         let own = scan.is_some().then_some(TensorId(self.tensors.len() as u32));
         let current = &self.current;
         let version = |read: &mut Read| {
             let newest = current[read.tensor.0 as usize];
             let is_own = read.tensor.0 == stmt.target.0;
-            // Reads of a tensor without a value were refused when names were checked.
+            // Reads of tensors without a value were rejected by the checker.
             read.tensor = own.filter(|_| is_own).or(newest).unwrap_or(read.tensor);
         };
         body.for_each_read_mut(&mut |read| version(read));
@@ -208,7 +208,7 @@ impl Assembler<'_> {
             .collect();
         let errors = self.errors.len();
         let output = self.tensor(stmt.target);
-        // A tensor that is too large was reported; its loops are, then, as well.
+        // A tensor that is too large was reported; its loops then need no report.
         if iterations.is_none() && self.errors.len() == errors {
             self.errors.push(
                 Diagnostic::new(
@@ -279,7 +279,7 @@ impl Assembler<'_> {
     }
 }
 
-/// What ranges leave out, in words.
+/// Describes the elements that the ranges leave out.
 fn gaps(stmt: &Comprehension, ranges: &[Range], shape: &[i64]) -> String {
     let gaps: Vec<String> = ranges
         .iter()

@@ -1,4 +1,4 @@
-//! Proof that every access of a statement stays in bounds, and the errors where it does not.
+//! Proves accesses in bounds, and reports those that are not.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,13 @@ use crate::infer::{
 use crate::program::{AxisId, Expr, Index, Interval, TensorId, index_text};
 use crate::source::Span;
 
-/// What the sizes are for.
+/// The purpose of the sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// A program is wanted; everything must fit.
+    /// Binding: everything must fit.
     Bind,
-    /// Sizes are made up to see whether ranges can be determined at all; nothing needs to fit.
+    /// A structural check with synthetic sizes: tests whether ranges can be determined; nothing
+    /// needs to fit.
     Structure,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Statement<'a> {
     pub(super) mode: Mode,
 }
 
-/// An index expression with the names of the statement.
+/// Prints an index expression with the names of the statement.
 pub(super) fn subscript_text(
     stmt: &Comprehension,
     tensors: &[hir::Tensor],
@@ -42,7 +43,7 @@ pub(super) fn subscript_text(
 }
 
 impl Statement<'_> {
-    /// The name that the text has for the tensor of an access.
+    /// The source name of the tensor of an access.
     pub(super) fn tensor_name(&self, access: &Access<'_>) -> &str {
         let tensor = self.site.tensor(access);
         &tensor.unwrap_or(&self.tensors[access.tensor.0 as usize]).name
@@ -52,14 +53,14 @@ impl Statement<'_> {
         subscript_text(self.stmt, self.tensors, &access.index)
     }
 
-    /// The values of a subscript over these ranges, whatever the guards say.
+    /// The interval of a subscript over these ranges, ignoring guards.
     fn interval(&self, access: &Access<'_>, ranges: &[Option<Range>]) -> Interval {
         let anything = Interval { lo: 0, hi: i128::from(i64::MAX) };
         let axis = |axis: AxisId| ranges[axis.0 as usize].map_or(anything, Range::interval);
         access.index.interval(&axis, &|_| anything)
     }
 
-    /// The variables of a subscript with their ranges: `` `i` is 0 to 7, `k` is 0 to 2 ``
+    /// Lists the variables of a subscript with their ranges: `` `i` is 0 to 7, `k` is 0 to 2 ``
     fn ranges_in_words(&self, vars: u64, ranges: &[Option<Range>]) -> Option<String> {
         let words = self.stmt.vars.iter().enumerate().filter_map(|(var, info)| {
             let range = ranges[var].filter(|_| vars >> var & 1 == 1)?;
@@ -70,7 +71,7 @@ impl Statement<'_> {
     }
 }
 
-/// Ranges that came out empty: no value of the variable keeps some access in bounds.
+/// Reports empty ranges: no value of the variable keeps some access in bounds.
 pub(super) fn not_empty(
     statement: &Statement<'_>,
     settled: &[SettledRange],
@@ -132,11 +133,11 @@ fn empty(
     }
 }
 
-/// A read (by its place in the text) and a dimension whose subscript must be checked at run time.
+/// A read (by its span) and a dimension whose subscript is checked at run time.
 pub(super) type RuntimeCheck = (Span, TensorId, u32);
 
-/// Proves every access in bounds; what depends on data is returned instead, to be checked when the
-/// program runs.
+/// Proves every access in bounds; returns the data-dependent subscripts, which are checked at run
+/// time.
 pub(super) fn verify(
     statement: &Statement<'_>,
     ranges: &[Option<Range>],
@@ -159,8 +160,8 @@ pub(super) fn verify(
     if errors.is_empty() { Ok(checked) } else { Err(errors) }
 }
 
-/// Adds an error, as a note where the one before is about the same read: one error per read,
-/// whichever number of its subscripts are wrong.
+/// Adds an error, or a note to the previous error about the same read: one error per read, however
+/// many of its subscripts are wrong.
 fn report(errors: &mut Vec<Diagnostic>, error: Diagnostic) {
     match errors.last_mut() {
         Some(last) if last.code == error.code && last.span() == error.span() => {
@@ -219,7 +220,7 @@ fn outside(
     }
 }
 
-/// What to do about an access that leaves its tensor, below zero or above.
+/// The help for an access that leaves its tensor, below zero or above.
 fn advice(
     statement: &Statement<'_>,
     access: &Access<'_>,
@@ -255,7 +256,7 @@ fn advice(
         return format!("let `{name}` end below {end} with `where`, or {choose}");
     }
     let start = offset.unsigned_abs();
-    // A result starts at 0: its variable cannot simply start later.
+    // A result starts at 0, so its variable cannot simply start later.
     if var < statement.stmt.rank {
         format!("write `{name} + {start}` for `{name}` on the right side, or {choose}")
     } else {

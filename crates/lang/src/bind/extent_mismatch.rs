@@ -1,5 +1,6 @@
-//! Errors for plain subscripts that say different things about one index variable. Taking the
-//! smaller range in silence would compute a part of what was meant.
+//! Rejects plain subscripts with different extents for one index variable.
+//!
+//! Taking the smaller range silently would compute a part of what was meant.
 
 use super::bounds::Statement;
 use super::undetermined::{clause, with_fix};
@@ -8,7 +9,7 @@ use crate::dtype::DType;
 use crate::infer::{Access, Disagreement, SettledRange, disagreements};
 use crate::program::TensorId;
 
-/// Refuses a statement in which plain subscripts disagree about a variable without a `where`.
+/// Rejects a statement in which plain subscripts disagree about a variable without a `where`.
 pub(super) fn same_extents(
     statement: &Statement<'_>,
     settled: &[SettledRange],
@@ -43,7 +44,7 @@ fn disagree(
         diagnostic = diagnostic.label(wide.span, here(wide));
     }
     let extent = statement.site.extent(narrow).unwrap_or_else(|| narrow.extent.to_string());
-    // The plain subscripts may not be all that limits it.
+    // Other subscripts may limit the variable, too.
     let hi = settled[var].range.hi;
     let end = if hi == narrow.extent { extent } else { hi.to_string() };
     let (text, fix) = clause(statement, &[(name.clone(), end)]);

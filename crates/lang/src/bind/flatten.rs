@@ -1,8 +1,8 @@
-//! Calls replaced by the statements of what they call.
+//! Inlines all calls of a definition.
 //!
-//! Nothing is known of shapes yet, so the sizes of a callee become sizes of its arguments: in a
-//! call `C = matmul(X, Y)` the callee's `M` becomes `X.0`. Where the callee's signature says one
-//! name twice, an [`Agreement`] remembers that two sizes must be equal.
+//! Shapes are not known yet, so the sizes of a callee become sizes of its arguments: in a call `C =
+//! matmul(X, Y)` the callee's `M` becomes `X.0`. Where the callee's signature repeats a name, an
+//! [`Agreement`] records that two sizes must be equal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,19 +13,19 @@ use crate::hir::{self, Arg, Comprehension, Def, Dim, Expr, Int, Stmt, Symbol};
 use crate::inline::{self, CalleeTensor, MAX_STATEMENTS};
 use crate::source::Span;
 
-/// A definition without calls.
+/// A definition with all calls inlined.
 #[derive(Debug)]
 pub(super) struct Flat<'a> {
     /// The tensors of the definition, then those of its callees.
     pub(super) tensors: Vec<hir::Tensor>,
     pub(super) steps: Vec<Step<'a>>,
     pub(super) agreements: Vec<Agreement>,
-    /// The calls that were replaced.
+    /// The inlined calls.
     pub(super) calls: Vec<CallSite>,
 }
 
 impl Flat<'_> {
-    /// Adds the calls that led to an error: the innermost ones and the outermost.
+    /// Adds the call stack to an error: the innermost calls and the outermost.
     pub(super) fn with_calls(&self, mut error: Diagnostic, call: Option<CallId>) -> Diagnostic {
         const SHOWN: usize = 2;
         let chain = std::iter::successors(call, |call| self.calls[call.0].outer);
@@ -39,12 +39,12 @@ impl Flat<'_> {
     }
 }
 
-/// What happens next.
+/// A step of the inlined definition.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
-    /// A statement, and where it comes from.
+    /// A statement, and its origin.
     Compute(Box<Comprehension>, Site<'a>),
-    /// A tensor that a callee updates starts out as the one that was passed in.
+    /// A tensor that a callee updates starts as a copy of the argument.
     Alias { target: Symbol, source: Symbol },
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Step<'a> {
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub(super) rule: Rule,
-    /// The call of the definition that asks for it.
+    /// The call that requires it.
     pub(super) call: Option<CallId>,
     pub(super) first: Int,
     pub(super) first_span: Span,
@@ -63,7 +63,7 @@ pub(super) struct Agreement {
 /// Why two sizes must be equal.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// The signature of the callee says a name twice.
+    /// The signature of the callee repeats a name.
     Size { callee: String, name: String },
     /// The signature of the callee has a number.
     Literal { callee: String },
@@ -71,9 +71,9 @@ pub(super) enum Rule {
     Concat,
 }
 
-/// What the names of a definition stand for after a call.
+/// The substitution for the names of a callee.
 struct Substitution {
-    /// The call that is being replaced.
+    /// The call being inlined.
     call: CallId,
     tensors: Vec<Binding>,
     sizes: Vec<Int>,
@@ -89,12 +89,12 @@ enum Number {
     Float(f64, DType),
 }
 
-/// Whether the calls of a definition expand to more statements than a program may have.
+/// Whether inlining would exceed the statement limit.
 pub(super) fn is_too_long(def: &Def) -> bool {
     def.expanded > MAX_STATEMENTS
 }
 
-/// Expands all calls of a definition.
+/// Inlines all calls of a definition.
 pub(super) fn flatten<'a>(defs: &'a [Option<Def>], def: &'a Def) -> Result<Flat<'a>, Diagnostic> {
     let mut flattener = Flattener {
         flat: Flat {
@@ -111,7 +111,7 @@ pub(super) fn flatten<'a>(defs: &'a [Option<Def>], def: &'a Def) -> Result<Flat<
             flattener.comprehension(frame, written);
             None
         }
-        // Callees with errors do not get this far.
+        // Callees with errors are not bound.
         Stmt::Call(call) => {
             let callee = defs.get(call.callee)?.as_ref()?;
             Some(Frame::called(callee, flattener.enter(frame, call, callee)))
@@ -186,7 +186,7 @@ impl<'a> Flattener<'a> {
         Substitution { call: id, tensors, sizes }
     }
 
-    /// A tensor of a callee, under a name that no other tensor has.
+    /// A local tensor of a callee, under a fresh name.
     fn new_tensor(&mut self, callee: &Def, tensor: &hir::Tensor) -> Symbol {
         let stem = format!("{}_{}", callee.name, tensor.name);
         let counter = self.counters.entry(stem.clone()).or_insert(0);
@@ -244,13 +244,13 @@ impl<'a> Flattener<'a> {
                 });
             }
         }
-        // Every size stands in the type of a parameter, so every one is bound.
+        // Every size occurs in the type of a parameter, so every one is bound.
         sizes.into_iter().map(|size| size.map_or(Int::Literal(1), |(int, _)| int)).collect()
     }
 }
 
 impl Flattener<'_> {
-    /// What a `concat` joins must agree in all dimensions but the last.
+    /// Requires the operands of a `concat` to agree in all dimensions but the last.
     fn joins(&mut self, stmt: &Comprehension, call: Option<CallId>) {
         let Some(((first, first_span), others)) = stmt.joins.split_first() else { return };
         for (second, second_span) in others {
@@ -270,7 +270,7 @@ impl Substitution {
     fn symbol(&self, symbol: Symbol) -> Symbol {
         match &self.tensors[symbol.0 as usize] {
             Binding::Tensor(symbol) => *symbol,
-            // Only scalars are bound to numbers, and their reads are replaced in `expr` and `int`.
+            // Only scalars are bound to numbers; `expr` and `int` replace their reads.
             Binding::Number(_) => symbol,
         }
     }

@@ -1,4 +1,4 @@
-//! From checked statements to program expressions, with sizes as numbers.
+//! Lowers checked statements to program expressions with concrete sizes.
 
 use super::simplify::{self, boolean};
 use crate::diagnostic::{Code, Diagnostic};
@@ -8,18 +8,18 @@ use crate::ops::{ArithOp, UnaryOp};
 use crate::program::{AxisId, Expr, Index, Location, Read, Scalar, TensorId};
 use crate::source::Span;
 
-/// What names stand for when a statement is lowered. Tensors keep the numbers of their symbols.
+/// The environment for lowering a statement. Tensors keep the numbers of their symbols.
 pub(super) struct Lowering<'a> {
     pub(super) tensors: &'a [hir::Tensor],
-    /// How many of the tensors are parameters.
+    /// The number of tensors that are parameters.
     pub(super) params: usize,
     /// The sizes of the definition.
     pub(super) sizes: &'a [i64],
     /// The integer scalars that have a value.
     pub(super) scalars: &'a [Option<i64>],
-    /// The shapes that are known; those that a statement asks for are.
+    /// The known shapes, which include all that the statement asks for.
     pub(super) shapes: &'a [Option<Vec<i64>>],
-    /// Whether conditions that are constant for these sizes decide what is read at all.
+    /// Whether conditions that are constant for these sizes are folded, which decides what is read.
     pub(super) fold: bool,
 }
 
@@ -32,7 +32,7 @@ impl Lowering<'_> {
         index.as_constant().ok_or_else(|| overflow(span))
     }
 
-    /// Index arithmetic in which data may take part.
+    /// Index arithmetic that may depend on data.
     pub(super) fn index(&self, int: &hir::Int, span: Span) -> Lowered<Index> {
         self.int(int, span, true)
     }
@@ -41,8 +41,8 @@ impl Lowering<'_> {
         self.tensors[symbol.0 as usize].dtype
     }
 
-    /// Index arithmetic in normal form. Where `data` is set, an integer scalar without a value is
-    /// read when the program runs.
+    /// Index arithmetic in normal form. If `data` is set, an integer scalar without a value is read
+    /// at run time.
     fn int(&self, int: &hir::Int, span: Span, data: bool) -> Lowered<Index> {
         match int {
             hir::Int::Literal(value) => Ok(Index::constant(*value)),
@@ -79,7 +79,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value without conversions to `int64` that change nothing.
+    /// Drops conversions to `int64` that change nothing.
     fn unwidened(&self, value: Expr) -> Expr {
         match value {
             Expr::Cast(DType::Int64, inner) if self.is_index_type(&inner) => self.unwidened(*inner),
@@ -129,7 +129,7 @@ impl Lowering<'_> {
         result.filter(Index::is_small).ok_or_else(|| overflow(span))
     }
 
-    /// An index expression as a value of a type.
+    /// Converts an index expression to a value of a type.
     fn value_of(&self, index: Index, dtype: DType) -> Expr {
         if let Some(value) = index.as_constant() {
             return Expr::Const(constant(dtype, i128::from(value)));

@@ -1,5 +1,4 @@
-//! Sizes become numbers, calls disappear, ranges are inferred: from checked definitions to a
-//! [`Program`].
+//! Binding: from checked definitions and sizes to a [`Program`].
 
 mod assemble;
 mod bounds;
@@ -39,7 +38,7 @@ pub(crate) fn bind(
     scalars.resize(flat.tensors.len(), None);
     let mut resolver = resolver(def, &flat, &sizes, &scalars, Mode::Bind);
     let resolved = resolver.resolve();
-    // Sizes that disagree lead to errors in what is called; the call is what is wrong.
+    // Disagreeing sizes cause errors in the callee; only the call is reported.
     let disagreements = disagreements(&resolver);
     if !disagreements.is_empty() {
         return Err(disagreements);
@@ -51,8 +50,8 @@ pub(crate) fn bind(
     assemble::assemble(source, def, &flat, &shapes, scalars, resolved)
 }
 
-/// The problems of a definition that do not depend on sizes: ranges that can be chosen in several
-/// ways, or that nothing determines. `budget` limits the work over a whole text.
+/// The size-independent problems of a definition: ambiguous or undetermined ranges. `budget` limits
+/// the work over a whole text.
 pub(crate) fn check_structure(
     defs: &[Option<Def>],
     def: &Def,
@@ -63,7 +62,7 @@ pub(crate) fn check_structure(
         Stmt::Comprehension(_) => None,
     });
     if is_too_long(def) {
-        // Said of the innermost one alone, and expanded only for it.
+        // Reported for the innermost definition only, and inlined only for it.
         let outer = callees.into_iter().any(is_too_long);
         return if outer { Vec::new() } else { flatten(defs, def).err().into_iter().collect() };
     }
@@ -73,8 +72,8 @@ pub(crate) fn check_structure(
         Ok(flat) => flat,
         Err(error) => return vec![error],
     };
-    // Sizes that happen to be equal, or a scalar that is 1, may hide a variable: `(N - M) * i`.
-    // What is wrong for sizes that grow and for sizes that shrink is wrong for all.
+    // Equal sizes, or a scalar that is 1, may cancel a variable: `(N - M) * i`.
+    // A problem for both increasing and decreasing sizes does not depend on sizes.
     let count = def.sizes.len() as i64;
     let growing = structural_problems(def, &flat, &|size| 64 + 7 * size);
     if growing.is_empty() {
@@ -85,7 +84,7 @@ pub(crate) fn check_structure(
     growing.into_iter().filter(|a| shrinking.iter().any(|b| same(a, b))).collect()
 }
 
-/// The problems of a definition for made-up sizes that cannot depend on them.
+/// The size-independent problems of a definition, found with synthetic sizes.
 fn structural_problems(def: &Def, flat: &Flat<'_>, size: &dyn Fn(i64) -> i64) -> Vec<Diagnostic> {
     let sizes: Vec<i64> = (0..def.sizes.len() as i64).map(size).collect();
     let scalars: Vec<Option<i64>> = (0..flat.tensors.len())
@@ -100,7 +99,7 @@ fn structural_problems(def: &Def, flat: &Flat<'_>, size: &dyn Fn(i64) -> i64) ->
     resolver.diagnostics.into_iter().filter(here).collect()
 }
 
-/// Whether a tensor of a signature is an integer scalar, which may be given a value with the sizes.
+/// Whether a parameter is an integer scalar, which may be bound like a size.
 pub(crate) fn is_static(tensor: &crate::hir::Tensor) -> bool {
     tensor.rank == 0 && tensor.dtype.is_integer() && !tensor.updated
 }
@@ -169,7 +168,7 @@ fn sizes(
     let statics = params.iter().filter(|param| is_static(param)).map(|param| param.name.as_str());
     let known: Vec<&str> = def.sizes.iter().map(|size| size.name.as_str()).chain(statics).collect();
     for name in values.keys().filter(|name| !known.contains(&name.as_str())) {
-        // A misspelled size is not missing as well.
+        // A misspelled size is not also reported as missing.
         let near = nearest(name, known.iter().copied());
         missing.retain(|size| Some(size.name.as_str()) != near);
         errors.push(unknown_size(def, name, &known));
@@ -180,7 +179,7 @@ fn sizes(
     if errors.is_empty() { Ok((sizes, scalars)) } else { Err(errors) }
 }
 
-/// How many missing sizes are named; a text may have thousands.
+/// The most missing sizes to name; a text may have thousands.
 const MAX_NAMED: usize = 8;
 
 fn missing_sizes(missing: &[&Size]) -> Diagnostic {
@@ -213,14 +212,14 @@ fn unknown_size(def: &Def, name: &str, known: &[&str]) -> Diagnostic {
     }
 }
 
-/// Sizes of arguments that a callee's signature, or `concat`, says are equal.
+/// Reports argument sizes that a callee's signature, or `concat`, requires to be equal.
 fn disagreements(resolver: &Resolver<'_>) -> Vec<Diagnostic> {
     let lowering = resolver.lowering();
     let mut errors = Vec::new();
     for agreement in &resolver.flat.agreements {
         let first = lowering.constant(&agreement.first, agreement.first_span);
         let second = lowering.constant(&agreement.second, agreement.second_span);
-        // A tensor without a shape has its own error.
+        // A tensor without a shape has an error of its own.
         let (Ok(first), Ok(second)) = (first, second) else { continue };
         if first != second {
             let error = disagreement(agreement, first, second);

@@ -1,9 +1,9 @@
-//! The ranges and shapes of a definition without calls.
+//! Resolves the ranges and shapes of an inlined definition.
 //!
-//! Statements are taken in order. One whose tensors all have a shape is settled at once. One that
-//! leaves a variable of its left side open waits, because a later statement on the same tensor may
+//! Statements are processed in order. One whose tensors all have a shape is settled at once. One
+//! that leaves a left-side variable open waits, because a later statement on the same tensor may
 //! determine that extent: `O(b,n) = B(n)` takes the range of `b` from `O(b,n) += I(b,m) * W(n,m)`.
-//! Each extent of a tensor comes from the first statement that determines it.
+//! The first statement that determines an extent of a tensor sets it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,28 +32,28 @@ pub(super) struct ResolvedStatement {
     pub(super) ranges: Vec<(Range, RangeReason)>,
     /// The right side; tensors have the numbers of their symbols.
     pub(super) body: Expr,
-    /// What makes it a recurrence; the body then has its start in place.
+    /// The scan of a recurrence; the body already contains its start.
     pub(super) scan: Option<Scan>,
-    /// What makes it a scatter; the body then has a condition on the position.
+    /// The positions of a scatter; the body already contains the conditions on them.
     pub(super) scatter: Vec<Scatter>,
 }
 
-/// The state of the work.
+/// The state of range resolution.
 pub(super) struct Resolver<'a> {
     pub(super) flat: &'a Flat<'a>,
-    /// The definition that is bound; its parameters are the first tensors.
+    /// The definition being bound; its parameters are the first tensors.
     pub(super) def: &'a Def,
     pub(super) sizes: &'a [i64],
     pub(super) scalars: &'a [Option<i64>],
     pub(super) shapes: Vec<Option<Vec<i64>>>,
-    /// The extents that are known of tensors whose shape is not known yet.
+    /// The known extents of tensors whose shape is incomplete.
     pub(super) extents: HashMap<(Symbol, usize), i64>,
     pub(super) mode: Mode,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// The deepest that an expression may nest once index arithmetic is in normal form, where a sum
-/// nests once per term. What is deeper is not printed, not even in a message.
+/// The deepest nesting of an expression with index arithmetic in normal form, where a sum nests
+/// once per term. Deeper expressions are never printed, not even in messages.
 const MAX_HEIGHT: usize = 4 * MAX_DEPTH;
 
 pub(super) fn too_deep(span: Span) -> Diagnostic {
@@ -70,17 +70,17 @@ fn too_wide(span: Span) -> Diagnostic {
         .help("use smaller factors, or convert the data: `int32(I(m))` has 32 bits")
 }
 
-/// What became of a statement.
+/// The result of an attempt to settle a statement.
 enum Attempt {
     Done(Option<ResolvedStatement>),
-    /// It needs the shape of a tensor that has none yet.
+    /// It needs a shape that is not known yet.
     Waits,
-    /// It does not determine all ranges by itself; this would be the error.
+    /// It does not determine all ranges; these would be the errors.
     Undetermined(Vec<Diagnostic>),
 }
 
 impl<'a> Resolver<'a> {
-    /// Resolves all steps; those with errors have `None`, and the errors are reported.
+    /// Resolves all steps; those with errors are `None`, and the errors are reported.
     pub(super) fn resolve(&mut self) -> Vec<Option<ResolvedStatement>> {
         let flat = self.flat;
         let mut resolved: Vec<Option<ResolvedStatement>> =
@@ -140,7 +140,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What names stand for now.
+    /// The current environment for lowering.
     pub(super) fn lowering(&self) -> Lowering<'_> {
         Lowering {
             tensors: &self.flat.tensors,
@@ -152,7 +152,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether the statement mentions a tensor without a shape, other than the one it writes.
+    /// Whether the statement uses a tensor without a shape, other than its target.
     fn needs_a_shape(&self, stmt: &Comprehension) -> bool {
         let mut needs = false;
         stmt.walk_symbols(&mut |symbol| {
@@ -275,8 +275,8 @@ impl<'a> Resolver<'a> {
         if errors.is_empty() { Ok(given) } else { Err(errors) }
     }
 
-    /// The accesses of the right side, and those of the left where its extents are known.
-    /// What a recurrence reads of itself is there whatever the ranges, and limits none.
+    /// The accesses of the right side, and of the left side where its extents are known. The
+    /// self-reads of a recurrence exist for any range, and limit none.
     fn accesses<'b>(
         &self,
         stmt: &Comprehension,
@@ -307,7 +307,7 @@ impl<'a> Resolver<'a> {
         accesses
     }
 
-    /// Remembers the extents that a statement determines although it leaves others open.
+    /// Records the extents that a statement determines although others stay open.
     fn note_extents(&mut self, stmt: &Comprehension, settled: &[Option<SettledRange>]) {
         if self.shapes[stmt.target.0 as usize].is_some() {
             return;
@@ -322,7 +322,7 @@ impl<'a> Resolver<'a> {
         self.shapes[stmt.target.0 as usize] = extents.collect();
     }
 
-    /// A tensor without a shape gets that of the first statement that determines it.
+    /// Sets the shape of a tensor from the first statement that determines it.
     fn set_shape(&mut self, stmt: &Comprehension, settled: &[SettledRange]) {
         let extent = |(dimension, settled): (usize, &SettledRange)| {
             let known = self.extents.get(&(stmt.target, dimension));
@@ -367,7 +367,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Structure is checked with made-up sizes, for which a range may happen to be empty.
+/// The structural check uses synthetic sizes, for which a range may be empty by chance.
 fn at_least_one(settled: SettledRange) -> SettledRange {
     SettledRange { range: settled.range.at_least_one(), ..settled }
 }

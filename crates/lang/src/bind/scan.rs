@@ -1,4 +1,4 @@
-//! Recurrences: what stands for elements before the first one.
+//! Lowers recurrences: inserts the start before the first element.
 
 use super::lower::Lowering;
 use crate::diagnostic::Diagnostic;
@@ -7,7 +7,7 @@ use crate::infer::Range;
 use crate::ops::CompareOp;
 use crate::program::{AxisId, Expr, Index, Read, Rewrite, Scan, TensorId};
 
-/// The recurrence of a statement. One whose reads of itself the sizes have decided away is none.
+/// The recurrence of a statement; `None` if folding removed its self-reads.
 #[allow(clippy::result_large_err, reason = "as everywhere in binding")]
 pub(super) fn lowered(
     lowering: &Lowering<'_>,
@@ -25,8 +25,7 @@ pub(super) fn lowered(
     Ok(Some(Scan { axis: AxisId(scan.var.0), backwards: scan.backwards, start }))
 }
 
-/// The body with the start wherever there is no earlier element; `None` where index arithmetic
-/// overflows.
+/// The body with the start where there is no earlier element; `None` if index arithmetic overflows.
 pub(super) fn with_start(body: &Expr, target: TensorId, scan: &Scan, range: Range) -> Option<Expr> {
     body.rewrite(&mut Guard { target, scan, range })
 }

@@ -1,4 +1,4 @@
-//! Scatters: where values go, and which of these positions data may put outside.
+//! Lowers scatters and proves their positions in range.
 
 use std::borrow::Cow;
 
@@ -25,8 +25,7 @@ pub(super) fn lowered(
     stmt.scatter.iter().map(position).collect()
 }
 
-/// Proves that positions are in range; those that data decide and that may not be are checked when
-/// the program runs.
+/// Proves positions in range; data-dependent ones that are unproven are checked at run time.
 pub(super) fn verify(
     statement: &Statement<'_>,
     scatter: &mut [Scatter],
@@ -50,7 +49,7 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// What a term that is not there adds to a reduction of a statement.
+/// The neutral value for absent terms of a scatter.
 pub(super) fn nothing(stmt: &Comprehension, dtype: DType) -> Scalar {
     let op = match stmt.op {
         AssignOp::Reduce { op, .. } => op,

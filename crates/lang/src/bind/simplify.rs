@@ -1,7 +1,8 @@
-//! What sizes decide: conditions that are constant for these sizes, and arithmetic on integer
-//! constants. A padded convolution bound to zero padding is left without its guards.
+//! Folds conditions and integer arithmetic that are constant for these sizes.
 //!
-//! Floating-point arithmetic is never folded: it stays as the text has it.
+//! A padded convolution bound to zero padding loses its guards.
+//!
+//! Floating-point arithmetic is never folded.
 
 use crate::dtype::DType;
 use crate::ops::{ArithOp, CompareOp, LogicOp};
@@ -26,7 +27,7 @@ pub(super) fn arith(op: ArithOp, lhs: Expr, rhs: Expr) -> Expr {
         let value = match op {
             ArithOp::Add => x + y,
             ArithOp::Sub => x - y,
-            // Both have at most 64 bits; the low 64 bits of a product do not depend on the rest.
+            // Both have at most 64 bits; the low 64 bits of the product are exact.
             ArithOp::Mul => x.wrapping_mul(y),
             ArithOp::Div | ArithOp::Rem if y == 0 => 0,
             ArithOp::Div => x.div_euclid(y) - i128::from(y < 0 && x.rem_euclid(y) != 0),
@@ -44,9 +45,9 @@ pub(super) fn compare_index(op: CompareOp, lhs: Index, rhs: Index) -> Expr {
     }
 }
 
-/// Only what is never evaluated may vanish: the reads in the rest may determine ranges.
+/// Drops only operands that are never evaluated: reads in the others may determine ranges.
 pub(super) fn logic(op: LogicOp, lhs: Expr, rhs: Expr) -> Expr {
-    // The value of the left side that decides the result.
+    // The left value that decides the result.
     let decides = op == LogicOp::Or;
     match (as_bool(&lhs), as_bool(&rhs)) {
         (Some(value), _) if value == decides => boolean(decides),

@@ -1,18 +1,20 @@
-//! Where a statement stands in the text. A statement of a callee has been rewritten in terms of
-//! its caller; errors speak the language of the place they point at, and say which call led there.
+//! The origin of an inlined statement.
+//!
+//! Inlining rewrites a callee's statement in terms of its caller; errors use the names at the span
+//! they point to, and list the calls that led there.
 
 use crate::hir::{self, Comprehension, Def, Dim, Expr, Int, Symbol};
 use crate::infer::Access;
 use crate::source::Span;
 
-/// The place of a statement.
+/// The origin of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site<'a> {
-    /// The definition that it is part of.
+    /// The definition that contains it.
     pub(super) def: &'a Def,
-    /// The statement before names were replaced by those of the caller.
+    /// The statement before inlining.
     pub(super) written: &'a Comprehension,
-    /// The call that led there, of the list of all calls.
+    /// The call that was inlined, in the list of all calls.
     pub(super) call: Option<CallId>,
 }
 
@@ -20,16 +22,16 @@ pub(super) struct Site<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallId(pub(super) usize);
 
-/// A call on the way from the outermost definition to a statement.
+/// A call on the path from the outermost definition to a statement.
 #[derive(Debug)]
 pub(super) struct CallSite {
     pub(super) span: Span,
-    /// The call of the definition that this call is part of.
+    /// The call that led to the definition containing this call.
     pub(super) outer: Option<CallId>,
 }
 
 impl Site<'_> {
-    /// The tensor of an access, as the text calls it.
+    /// The tensor of an access in the original statement.
     pub(super) fn tensor(&self, access: &Access<'_>) -> Option<&hir::Tensor> {
         let symbol = match self.read(access) {
             _ if access.is_target => self.written.target,
@@ -38,7 +40,7 @@ impl Site<'_> {
         self.def.tensors.get(symbol.0 as usize)
     }
 
-    /// The extent of the dimension of an access as the text would put it: `N`, `3` or `A.0`.
+    /// The extent of an access's dimension as in the source text: `N`, `3` or `A.0`.
     pub(super) fn extent(&self, access: &Access<'_>) -> Option<String> {
         let tensor = self.tensor(access)?;
         Some(match tensor.dims.get(access.dimension) {
@@ -48,8 +50,8 @@ impl Site<'_> {
         })
     }
 
-    /// Whether the subscript of an access is made of index variables and numbers alone, so that
-    /// its text does not depend on the values of sizes.
+    /// Whether the subscript of an access consists of index variables and numbers alone, so that
+    /// its text does not depend on sizes.
     pub(super) fn is_free_of_sizes(&self, access: &Access<'_>) -> bool {
         let subscript =
             self.read(access).and_then(|(_, subscripts)| subscripts.get(access.dimension));
@@ -61,7 +63,7 @@ impl Site<'_> {
     }
 }
 
-/// The read that stands at a place.
+/// The read with a span.
 fn find_read(expr: &Expr, span: Span) -> Option<(Symbol, &[Int])> {
     match expr {
         Expr::Float(..) | Expr::Bool(_) => None,

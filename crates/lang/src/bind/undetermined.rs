@@ -1,4 +1,4 @@
-//! Errors for index variables whose range nothing settles, with the `where` clause that would.
+//! Reports undetermined index variables, and proposes a `where` clause.
 
 use super::bounds::{Mode, Statement};
 use crate::diagnostic::{Code, Diagnostic};
@@ -7,7 +7,7 @@ use crate::infer::{Access, Range, SettledRange, coefficient, index_axes, infer};
 use crate::program::{AxisId, TensorId};
 use crate::source::Span;
 
-/// One error for each kind of problem, whichever number of variables have it.
+/// One error per kind of problem, for all variables that have it.
 pub(super) fn explain(
     statement: &Statement<'_>,
     settled: &[Option<SettledRange>],
@@ -45,7 +45,7 @@ pub(super) fn explain(
     errors
 }
 
-/// A subscript that a variable is part of, if it is index arithmetic alone.
+/// A pure index-arithmetic subscript that contains a variable.
 fn mention<'a>(statement: &Statement<'a>, var: usize) -> Option<&'a Access<'a>> {
     statement
         .accesses
@@ -84,7 +84,8 @@ fn and(words: &[String]) -> String {
     }
 }
 
-/// Several variables share a subscript, and making one larger makes the other smaller.
+/// Reports ambiguous ranges: several variables share a subscript, and enlarging one shrinks the
+/// other.
 fn ambiguous(
     statement: &Statement<'_>,
     groups: &[u64],
@@ -116,7 +117,7 @@ fn ambiguous(
     with_fix(diagnostic, fix)
 }
 
-/// Per read, a text about the subscripts that variables of a group share.
+/// Per read, a description of the subscripts that variables of a group share.
 fn shared_subscripts(statement: &Statement<'_>, groups: &[u64]) -> Vec<(Span, String)> {
     let mut reads: Vec<(Span, Vec<String>)> = Vec::new();
     for group in groups {
@@ -124,7 +125,7 @@ fn shared_subscripts(statement: &Statement<'_>, groups: &[u64]) -> Vec<(Span, St
             (index_axes(&access.index) & group).count_ones() > 1 && !access.index.has_value()
         });
         let span = shared.map_or(statement.stmt.span, |access| access.span);
-        // Made-up sizes must not show.
+        // Synthetic sizes must not appear in messages.
         let printable = |access: &&Access<'_>| {
             statement.mode == Mode::Bind || statement.site.is_free_of_sizes(access)
         };
@@ -151,8 +152,8 @@ pub(super) fn with_fix(diagnostic: Diagnostic, fix: Option<(Span, String)>) -> D
     }
 }
 
-/// The fewest ranges that settle everything: of the variables that are reduced first, each as long
-/// as the step of the variable it shares a subscript with (a window that tiles), or 3.
+/// Proposes the fewest ranges that determine all: for reduced variables first, each as long as the
+/// step of the variable that shares its subscript (a tiling window), or 3.
 fn propose(
     statement: &Statement<'_>,
     group: u64,
@@ -194,7 +195,7 @@ fn window(statement: &Statement<'_>, group: u64, var: usize) -> i64 {
     widest.filter(|step| (2..=16).contains(step)).unwrap_or(3)
 }
 
-/// A `where` clause with these ranges, and the change of the text that adds it.
+/// A `where` clause with these ranges, and the edit that inserts it.
 pub(super) fn clause(
     statement: &Statement<'_>,
     ranges: &[(String, String)],
@@ -207,7 +208,7 @@ pub(super) fn clause(
     (text, (!ranges.is_empty()).then_some((end, insertion)))
 }
 
-/// Variables that are in no subscript that could limit them.
+/// Reports variables in no limiting subscript.
 fn under_constrained(statement: &Statement<'_>, vars: &[usize]) -> Diagnostic {
     let set = vars.iter().fold(0u64, |set, var| set | 1 << var);
     let list = and(&names(statement, set));
@@ -231,7 +232,7 @@ fn under_constrained(statement: &Statement<'_>, vars: &[usize]) -> Diagnostic {
     }
 }
 
-/// Variables that only reads use which stay in bounds whatever their values are.
+/// Reports variables whose reads are all in bounds for any value.
 fn guarded_ranges(statement: &Statement<'_>, vars: &[(usize, &Access<'_>)]) -> Diagnostic {
     let set = vars.iter().fold(0u64, |set, (var, _)| set | 1 << var);
     let list = and(&names(statement, set));

@@ -1,4 +1,4 @@
-//! Calls of definitions, and `concat`.
+//! Checks calls of definitions, and `concat`.
 
 use super::coerce;
 use super::elaborate::{Elaborator, reduction_help};
@@ -22,7 +22,7 @@ pub(super) fn check<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<St
         scope.report(diagnostic);
         return None;
     };
-    // A definition with errors was reported where it stands.
+    // A definition with errors was reported at its own span.
     let signature = scope.signatures[callee].clone()?;
     if call.args.len() != signature.params.len() {
         let (expected, found) = (signature.params.len(), call.args.len());
@@ -181,7 +181,7 @@ fn argument<'a>(
     }
 }
 
-/// The value of arithmetic on literals.
+/// Evaluates arithmetic on literals.
 fn fraction(value: &Expr) -> Option<f64> {
     match value {
         Expr::Float(value, _) => Some(*value),
@@ -250,14 +250,14 @@ fn shape_words(tensor: &hir::Tensor) -> String {
     }
 }
 
-/// What a result of a call starts from.
+/// The initial value of a call result.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
-    /// Nothing: the callee computes it.
+    /// None: the callee computes it.
     Nothing,
-    /// The value that the tensor on the left has.
+    /// The current value of the target tensor.
     Target,
-    /// The value of this argument: the callee updates a parameter.
+    /// The value of this argument, which the callee updates.
     Argument(usize),
 }
 
@@ -270,7 +270,7 @@ fn start_of(call: &ast::Call, signature: &Signature, result: &hir::Tensor) -> St
     }
 }
 
-/// Whether the value that a result starts from is that of the tensor that takes it.
+/// Whether the initial value of a result is that of its target.
 fn passes(call: &ast::Call, start: Start, target: &str) -> bool {
     match start {
         Start::Nothing => false,
@@ -281,7 +281,8 @@ fn passes(call: &ast::Call, start: Start, target: &str) -> bool {
     }
 }
 
-/// A tensor that a call updates cannot be another argument too: would that one see the update?
+/// Rejects an updated tensor that is also another argument: whether that argument would see the
+/// update is ambiguous.
 fn not_read_otherwise(
     scope: &mut Scope<'_>,
     call: &ast::Call,
@@ -308,7 +309,7 @@ fn not_read_otherwise(
     None
 }
 
-/// A tensor that takes a result: new, unless the callee updates it.
+/// The target of a result: a new tensor, unless the callee updates it.
 fn call_target(
     scope: &mut Scope<'_>,
     target: &ast::Ident,
@@ -354,8 +355,8 @@ fn call_target(
     Some(symbol)
 }
 
-/// `I = concat(A, B, C)` joins along the last dimension. It stands for a comprehension that
-/// chooses by the last index: `I(i, j) = j < A.1 ? A(i, j) : (j < A.1 + B.1 ? ... )`.
+/// Lowers `I = concat(A, B, C)`, which joins along the last dimension, to a comprehension that
+/// selects by the last index: `I(i, j) = j < A.1 ? A(i, j) : (j < A.1 + B.1 ? ... )`.
 fn concat<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Comprehension> {
     let [target] = call.targets.as_slice() else {
         let message = format!("`concat` has 1 result, and {} are taken", call.targets.len());
@@ -394,7 +395,7 @@ fn concat<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Comprehensio
         let inside = Expr::CompareInt(CompareOp::Lt, Int::Var(last), ends[position].clone());
         rhs = Expr::Select(Box::new(inside), Box::new(read(position)), Box::new(rhs));
     }
-    // The other dimensions agree with the first part; guarded reads do not determine them.
+    // The other dimensions agree with the first operand; guarded reads do not determine them.
     let mut vars: Vec<Var> = (0..rank - 1)
         .map(|d| var(d, Some((Int::Literal(0), Int::DimOf(parts[0], d as u32), span))))
         .collect();
@@ -413,10 +414,10 @@ fn concat<'a>(scope: &mut Scope<'a>, call: &'a ast::Call) -> Option<Comprehensio
     })
 }
 
-/// The most tensors that one `concat` may join: its parts become nested choices.
+/// The most operands of one `concat`, which become nested selections.
 const MAX_PARTS: usize = 64;
 
-/// The tensors to join: names, all of one type and rank, at least one dimension.
+/// The operands: names of tensors of one type and rank, with at least one dimension.
 fn concat_parts(scope: &mut Scope<'_>, call: &ast::Call) -> Option<Vec<Symbol>> {
     if call.args.is_empty() || call.args.len() > MAX_PARTS {
         let message =

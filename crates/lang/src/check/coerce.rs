@@ -1,4 +1,4 @@
-//! Giving untyped integers and fractions the type of what they meet, and refusing everything else.
+//! Types untyped literals from context, and rejects other mixed types.
 
 use super::scope::Scope;
 use crate::diagnostic::{Code, Diagnostic};
@@ -16,7 +16,7 @@ pub(super) fn describe(ty: Ty) -> String {
     }
 }
 
-/// The value as one of a given type, if that needs no conversion of typed values.
+/// Converts the value to a type, if no typed value has to be converted.
 pub(super) fn coerce(
     scope: &mut Scope<'_>,
     value: Expr,
@@ -65,7 +65,7 @@ pub(super) fn coerce(
     }
 }
 
-/// Refuses to take `1 / 2` for a half.
+/// Rejects `1 / 2` where a fraction is expected.
 pub(super) fn no_integer_division(
     scope: &mut Scope<'_>,
     value: &Expr,
@@ -102,7 +102,7 @@ fn has_division(value: &Expr) -> bool {
     }
 }
 
-/// Gives all untyped leaves of a value a type.
+/// Assigns a type to all untyped leaves of a value.
 pub(super) fn settle(
     scope: &mut Scope<'_>,
     mut value: Expr,
@@ -167,7 +167,7 @@ fn out_of_range(scope: &mut Scope<'_>, literal: &str, to: DType, span: Span) {
     );
 }
 
-/// A value as one of the type of the tensor on the left.
+/// Converts a value to the type of the target.
 pub(super) fn of_target(
     scope: &mut Scope<'_>,
     target: Symbol,

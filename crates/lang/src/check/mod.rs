@@ -1,4 +1,4 @@
-//! Checks that need no sizes: names, types, and the rules about statements and calls.
+//! Semantic checks that need no sizes: names, types, statements, calls.
 
 mod call;
 mod coerce;
@@ -22,8 +22,7 @@ use crate::syntax::ast;
 
 use scope::{Scope, Signature};
 
-/// Checks all definitions of a module. A definition with errors, and one that calls itself, gives `None`
-/// in its place.
+/// Checks all definitions of a module. A definition that has errors or calls itself gives `None`.
 pub(crate) fn check(module: &ast::Module) -> (Vec<Option<Def>>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut by_name: HashMap<&str, usize> = HashMap::new();
@@ -57,7 +56,7 @@ pub(crate) fn check(module: &ast::Module) -> (Vec<Option<Def>>, Vec<Diagnostic>)
     (checked, diagnostics)
 }
 
-/// Marks the definitions that call marked ones, and all of a name that several have.
+/// Marks the callers of marked definitions, and all duplicates of a name.
 pub(crate) fn spread(module: &ast::Module, broken: &mut [bool]) {
     let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut callers: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -80,7 +79,7 @@ pub(crate) fn spread(module: &ast::Module, broken: &mut [bool]) {
     }
 }
 
-/// The number of statements once calls are replaced; callees have been counted before.
+/// The number of statements after inlining; callees have been counted before.
 fn expanded(def: &Def, checked: &[Option<Def>]) -> usize {
     let count = |stmt: &Stmt| match stmt {
         Stmt::Comprehension(_) => 1,
@@ -155,7 +154,7 @@ fn check_def(
     (checked, diagnostics)
 }
 
-/// The results: each computed, each once.
+/// Checks that each result is computed, and listed once.
 fn results(scope: &mut Scope<'_>) -> Option<Vec<Symbol>> {
     let def = scope.def;
     let mut written: HashSet<&str> = HashSet::new();
@@ -208,7 +207,7 @@ fn never_assigned(scope: &mut Scope<'_>, name: &ast::Ident) {
     scope.report(diagnostic);
 }
 
-/// Whether a parameter alone says how large something is that a statement asks for.
+/// Whether only this parameter determines a size that a statement uses.
 fn gives_a_size(def: &ast::Def, number: usize) -> bool {
     let names = |param: &ast::Param| -> Vec<String> {
         let name = |dim: &ast::Dim| match dim {

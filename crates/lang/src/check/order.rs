@@ -1,4 +1,4 @@
-//! The order in which definitions are checked: what a `def` calls comes before it.
+//! Orders definitions so that callees come before callers.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::syntax::ast;
 
 /// The numbers of the definitions, callees first, and an error for each call that closes a cycle.
-/// Works without recursion: a text may hold a chain of thousands of definitions.
+/// Not recursive: a text may have a chain of thousands of definitions.
 pub(super) fn callees_first(
     module: &ast::Module,
     by_name: &HashMap<&str, usize>,

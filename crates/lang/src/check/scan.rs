@@ -1,4 +1,4 @@
-//! The rules of a recurrence: `y(t) = a * y(t-1) + x(t) scan t from 0`.
+//! Checks recurrences: `y(t) = a * y(t-1) + x(t) scan t from 0`.
 
 use super::coerce;
 use super::elaborate::{Elaborator, Recurrence};
@@ -8,7 +8,7 @@ use crate::hir::{Expr, Scan, Symbol, Ty, Var, VarId};
 use crate::ops::AssignOp;
 use crate::syntax::ast::{self, ScanClause};
 
-/// The statement assigns, and the variable of the clause stands on its left.
+/// Checks that the statement assigns, and that its left side has the scan variable.
 pub(super) fn clause_fits(
     scope: &mut Scope<'_>,
     stmt: &ast::Comprehension,
@@ -69,7 +69,7 @@ pub(super) fn start<'a>(
     elaborator.value(&clause.start).map(Some)
 }
 
-/// A recurrence reads itself, and reduces nothing.
+/// Checks that a recurrence reads itself, and reduces nothing.
 pub(super) fn is_recurrence(
     scope: &mut Scope<'_>,
     stmt: &ast::Comprehension,

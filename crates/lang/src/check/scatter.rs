@@ -1,4 +1,4 @@
-//! The rules of a scatter: `count(b) +=! 1 scatter b = bin(i)`.
+//! Checks scatters: `count(b) +=! 1 scatter b = bin(i)`.
 
 use super::elaborate::Elaborator;
 use super::scope::Scope;
@@ -7,7 +7,8 @@ use crate::hir::{Expr, Scatter, VarId};
 use crate::ops::AssignOp;
 use crate::syntax::ast::{Comprehension, ScatterClause};
 
-/// The statement reduces, the variables stand on its left, and nothing that is computed depends on them.
+/// Checks that the statement is a reduction, and that the scatter variables are on its left side
+/// and used nowhere else.
 pub(super) fn clauses_fit(scope: &mut Scope<'_>, stmt: &Comprehension) -> Option<()> {
     let Some(first) = stmt.scatter.first() else { return Some(()) };
     if stmt.op == AssignOp::Assign {
@@ -19,7 +20,7 @@ pub(super) fn clauses_fit(scope: &mut Scope<'_>, stmt: &Comprehension) -> Option
         );
         return None;
     }
-    // The first mistake ends it: there are no more right clauses than dimensions, however many there are.
+    // Stops at the first error: valid clauses are at most as many as dimensions.
     for (number, clause) in stmt.scatter.iter().enumerate() {
         let before = stmt.scatter[..number].iter().find(|it| it.var.name == clause.var.name);
         clause_fits(scope, stmt, clause, before)?;
@@ -64,7 +65,7 @@ fn clause_fits(
     depends_on_none(scope, stmt, clause)
 }
 
-/// Neither the value nor a position depends on the variable: the position decides what it is.
+/// Checks that neither the value nor a position depends on a scatter variable.
 fn depends_on_none(
     scope: &mut Scope<'_>,
     stmt: &Comprehension,
@@ -113,7 +114,7 @@ fn position<'a>(
     Some(Scatter { var: VarId(dimension as u32), at, span: clause.span })
 }
 
-/// The positions as values, for whoever asks what a statement mentions.
+/// The positions as value expressions, for walks over a statement.
 pub(super) fn positions(scatter: &[Scatter]) -> Vec<Expr> {
     scatter.iter().map(|it| Expr::Int(it.at.clone(), None, it.span)).collect()
 }

@@ -10,27 +10,27 @@ use crate::hir::{Dim, Size, SizeId, Symbol, Tensor, Ty};
 use crate::ops::UnaryOp;
 use crate::syntax::ast::{self, Expr, ExprKind};
 
-/// What a caller needs to know of a definition that was checked before.
+/// The signature of a checked definition.
 #[derive(Debug, Clone)]
 pub(super) struct Signature {
-    /// Type, rank and whether it is also a result, per parameter.
+    /// Type, rank, and whether it is also a result, per parameter.
     pub(super) params: Vec<Tensor>,
-    /// Type and rank per result, and whether its first value comes from the caller.
+    /// Type and rank per result, and whether its initial value comes from the caller.
     pub(super) results: Vec<Tensor>,
 }
 
-/// Which tensors have a type already; `None` for all.
+/// The tensors that already have a type; `None` for all.
 type TypedTensors<'k> = Option<&'k [bool]>;
 
-/// What a name stands for, outside of a statement.
+/// The entity of a name, outside statements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Entity {
     Tensor(Symbol),
     Size(SizeId),
 }
 
-/// The names of one definition. Tensors that statements make are entered before any statement is
-/// checked, so that a read that comes too early is told apart from a misspelled one.
+/// The names of one definition. Computed tensors are entered before any statement is checked, so
+/// that a read that comes too early is told apart from a misspelled one.
 pub(super) struct Scope<'a> {
     pub(super) def: &'a ast::Def,
     pub(super) defs: &'a HashMap<&'a str, usize>,
@@ -40,19 +40,19 @@ pub(super) struct Scope<'a> {
     pub(super) sizes: Vec<Size>,
     pub(super) params: usize,
     results: HashSet<&'a str>,
-    /// Per tensor: whether it has a value at the statement being checked.
+    /// Per tensor: whether it has a value at the current statement.
     pub(super) assigned: Vec<bool>,
     /// Per tensor: whether some statement reads it.
     pub(super) used: Vec<bool>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The tensors of which nothing is known; see [`super::taint`].
+    /// Tensors that depend on erroneous ones; see [`super::taint`].
     pub(super) tainted: HashSet<Symbol>,
-    /// The names of tensors and sizes that statements use as index variables; see [`super::taint`].
+    /// Tensors and sizes that statements use as index variables; see [`super::taint`].
     pub(super) clashes: HashSet<&'a str>,
-    /// The names that were reported as unknown; once is enough.
+    /// The unknown names that were reported, each once.
     pub(super) unknown: HashSet<String>,
-    /// How many more messages about the module may look at all of it, to compare a misspelled name with
-    /// all others, say; a text that is nothing but errors must not take quadratic time.
+    /// The remaining number of messages that may scan the whole module, for instance to compare a
+    /// misspelled name with all others; a text full of errors must not take quadratic time.
     suggestions: &'a Cell<u32>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Scope<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The name that a misspelled one most likely stands for.
+    /// The most likely intended name for a misspelled one.
     pub(super) fn suggest<'n>(
         &self,
         name: &str,
@@ -100,7 +100,7 @@ impl<'a> Scope<'a> {
         self.may_look_around().then(|| nearest(name, candidates).map(str::to_owned))?
     }
 
-    /// Whether a message may still take time that grows with the text.
+    /// Whether a message may still scan the module.
     pub(super) fn may_look_around(&self) -> bool {
         let left = self.suggestions.get().checked_sub(1);
         left.inspect(|left| self.suggestions.set(*left)).is_some()
@@ -198,7 +198,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Enters the tensors that statements make, with the rank of their first statement.
+    /// Enters the computed tensors, with the rank of their first statement.
     fn enter_targets(&mut self) {
         for stmt in &self.def.body {
             match stmt {
@@ -233,7 +233,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Enters a tensor unless the name stands for something already.
+    /// Enters a tensor unless the name is taken.
     fn enter_target(
         &mut self,
         target: &'a ast::Ident,
@@ -255,8 +255,8 @@ impl<'a> Scope<'a> {
         Some(self.enter(&target.name, tensor, false))
     }
 
-    /// Gives every tensor that statements make the type of the first of its statements that has
-    /// one by itself; where all are literals (`C(i) = 0`), `int32` or `float`.
+    /// Infers the type of every computed tensor from its first statement that has a type; if all
+    /// are literals (`C(i) = 0`), it is `int32` or `float`.
     fn infer_types(&mut self) {
         let mut statements: HashMap<Symbol, Vec<&'a Expr>> = HashMap::new();
         for stmt in &self.def.body {
@@ -315,8 +315,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The type of an expression, without a report of what may be wrong with it. Tensors that are
-    /// not `known` have no type yet.
+    /// The type of an expression, without reporting errors. Tensors not in `known` have no type
+    /// yet.
     fn type_of(&self, expr: &Expr, known: TypedTensors<'_>) -> Ty {
         let read = |name: &str| match self.names.get(name) {
             Some(Entity::Tensor(symbol)) if known.is_none_or(|k| k[symbol.0 as usize]) => {

@@ -1,5 +1,4 @@
-//! The rules of a comprehension: what may stand on the left, which variables are reduced, which
-//! updates are well defined.
+//! Checks comprehensions: left sides, reduced variables, updates.
 
 use super::coerce;
 use super::elaborate::{Elaborator, Recurrence};
@@ -14,7 +13,7 @@ use crate::ops::{AssignOp, ReductionOp};
 use crate::source::Span;
 use crate::syntax::ast;
 
-/// The last reduction into a tensor that no other kind of statement has closed, per tensor.
+/// Per tensor, the last reduction into it since an assignment or initialization.
 pub(super) type OpenReductions = std::collections::HashMap<Symbol, (ReductionOp, Span)>;
 
 /// Checks one comprehension; `None` if it has errors, which are reported.
@@ -47,8 +46,8 @@ pub(super) fn check<'a>(
             elaborator.add_var(&index.name, index.span);
         }
     }
-    // Reduce axes with a `where` range come in its order, the others as they are met: so the
-    // order of axes does not depend on how sums inside subscripts are arranged.
+    // Reduce axes with a `where` range come in its order, the others in order of appearance, so the
+    // axis order does not depend on how sums inside subscripts are written.
     for c in stmt.constraints.iter().take(MAX_VARS) {
         let name = c.var.name.as_str();
         let free = elaborator.var(name).is_none() && !elaborator.scope.names.contains_key(name);
@@ -103,8 +102,7 @@ pub(super) fn check<'a>(
     })
 }
 
-/// The most index variables that one statement may have, so that the analysis of ranges stays
-/// cheap whatever the text.
+/// The most index variables of a statement, which bounds the cost of range inference.
 const MAX_VARS: usize = 32;
 
 fn too_many_indices(scope: &mut Scope<'_>, span: Span) {
@@ -116,7 +114,7 @@ fn too_many_indices(scope: &mut Scope<'_>, span: Span) {
     );
 }
 
-/// The tensor on the left: not a size, not an input, always of one rank.
+/// Checks the target: not a size, not an input, always of one rank.
 fn check_target(scope: &mut Scope<'_>, stmt: &ast::Comprehension) -> Option<Symbol> {
     let name = &stmt.target;
     let symbol = match scope.names.get(name.name.as_str()) {
@@ -152,7 +150,7 @@ fn check_target(scope: &mut Scope<'_>, stmt: &ast::Comprehension) -> Option<Symb
     None
 }
 
-/// Only an input that is also a result may be written.
+/// Rejects writes to an input that is not also a result.
 pub(super) fn writes_no_input(
     scope: &mut Scope<'_>,
     name: &ast::Ident,
@@ -186,7 +184,7 @@ pub(super) fn writes_no_input(
     None
 }
 
-/// The index variables on the left: each once.
+/// Checks that each index variable is on the left side once.
 fn check_left(scope: &mut Scope<'_>, stmt: &ast::Comprehension) -> Option<()> {
     let mut good = Some(());
     for (position, index) in stmt.indices.iter().enumerate() {
@@ -208,7 +206,7 @@ fn check_left(scope: &mut Scope<'_>, stmt: &ast::Comprehension) -> Option<()> {
     good
 }
 
-/// A reduction without `!` continues from a value: there must be one.
+/// Checks that a reduction without `!` has a value to continue from.
 fn accumulates_onto_value(
     scope: &mut Scope<'_>,
     stmt: &ast::Comprehension,
@@ -242,7 +240,7 @@ fn accumulates_onto_value(
     None
 }
 
-/// Where a reduction with `!` starts, in words.
+/// Describes the initial value of a reduction with `!`.
 fn start(op: AssignOp) -> &'static str {
     match op {
         AssignOp::Reduce { op: ReductionOp::Product, .. } => "1",
@@ -287,7 +285,7 @@ fn reductions_agree(
     open.insert(target, (op, stmt.span));
 }
 
-/// An index variable that is not on the left is reduced, and the statement must say how.
+/// Checks that a statement with reduced variables has a reduction operator.
 fn reduction_is_said(scope: &mut Scope<'_>, stmt: &ast::Comprehension, vars: &[Var]) -> Option<()> {
     let reduced = &vars[stmt.indices.len().min(vars.len())..];
     if stmt.op != AssignOp::Assign || reduced.is_empty() {

@@ -1,17 +1,16 @@
-//! One mistake, one message.
+//! Suppresses follow-up errors: one message per mistake.
 //!
-//! Of some tensors nothing is known, because the `def` that computes them has errors or does not
-//! exist. What is said of them would only repeat that error, so statements that use them are not
-//! checked, and what those compute is not known either. So it is with statements whose index variables
-//! have the names of tensors or sizes: each of these names is reported once.
+//! A tensor is tainted if the `def` that computes it has errors or does not exist. Messages about
+//! it would only repeat that error, so statements that use tainted tensors are not checked, and
+//! their results are tainted too. The same holds for statements whose index variables have the
+//! names of tensors or sizes: each of these names is reported once.
 
 use super::scope::{Entity, Scope};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::syntax::ast::{self, Call, Comprehension, Expr, ExprKind, Ident};
 
 impl Scope<'_> {
-    /// Whether the statement uses a tensor of which nothing is known; then the same goes for the
-    /// one that it computes.
+    /// Whether the statement uses a tainted tensor; its result is then tainted as well.
     pub(super) fn taints_target(&mut self, stmt: &Comprehension) -> bool {
         if self.tainted.is_empty() && self.clashes.is_empty() {
             return false;
@@ -49,7 +48,7 @@ impl Scope<'_> {
         self.tensor_named(name).is_some_and(|symbol| self.tainted.contains(&symbol))
     }
 
-    /// Whether a tensor stands without subscripts because it is taken for an index variable.
+    /// Whether a tensor without subscripts is taken for an index variable.
     fn is_clash(&self, name: &str) -> bool {
         let rank = || self.tensor_named(name).map_or(0, |symbol| self.tensor(symbol).rank);
         self.clashes.contains(name) && rank() > 0
@@ -75,7 +74,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Reports every name on a left side that is not free to be an index variable, once.
+    /// Reports every left-side name that cannot be an index variable, once.
     pub(super) fn report_clashes(&mut self) {
         let def: &ast::Def = self.def;
         let comprehensions = def.body.iter().filter_map(|stmt| match stmt {
@@ -105,7 +104,7 @@ impl Scope<'_> {
             .help(format!("use a new name, for example `{}`", self.free_name(name)))
     }
 
-    /// A name like another one that stands for nothing yet.
+    /// A similar name that is unused.
     pub(super) fn free_name(&self, name: &str) -> String {
         let lower = name.to_lowercase();
         let taken = |candidate: &str| self.names.contains_key(candidate);

@@ -1,7 +1,7 @@
-//! Names that nothing declares.
+//! Reports undeclared names.
 //!
-//! Such a name is an index variable. One that stands only on the right, has no `where` range and
-//! is in no subscript that could limit it cannot be meant as one: it is a misspelled size or scalar.
+//! An undeclared name is an index variable. One that occurs only on the right side, without a
+//! `where` range and in no limiting subscript, is a misspelled size or scalar.
 
 use super::scope::Scope;
 use crate::builtin::{CONSTANTS, constant_like};
@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Expr, Int, Var};
 use crate::ops::ArithOp;
 
-/// Reports the variables of the right side that no subscript of its expressions can limit.
+/// Reports right-side variables that no subscript can limit.
 pub(super) fn names_are_known(
     scope: &mut Scope<'_>,
     sides: &[&Expr],
@@ -47,7 +47,7 @@ fn unknown(scope: &Scope<'_>, var: &Var) -> Diagnostic {
     }
 }
 
-/// The variables (as bits) that stand in a subscript in such a way that it may limit them.
+/// The variables (as bits) that occur in a subscript that may limit them.
 struct Limited(u64);
 
 impl Limited {

@@ -1,4 +1,4 @@
-//! Reads of tensors that later statements compute, and whether another order would help.
+//! Reports reads of tensors that later statements compute, and whether reordering helps.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use crate::source::Span;
 use crate::syntax::ast::{Expr, ExprKind, Stmt};
 
 impl Scope<'_> {
-    /// E0211 for a statement that reads a tensor before the statement that computes it; `targets` are
-    /// the tensors that the reading statement computes.
+    /// E0211 for a statement that reads a tensor before it is computed; `targets` are the tensors
+    /// that the reading statement computes.
     pub(super) fn read_too_early(
         &self,
         symbol: Symbol,
@@ -41,7 +41,7 @@ impl Scope<'_> {
     }
 }
 
-/// Which names the statements that compute a tensor mention.
+/// The names used by the statements that compute each tensor.
 struct Needs<'a>(HashMap<&'a str, HashSet<&'a str>>);
 
 impl<'a> Needs<'a> {
@@ -67,7 +67,7 @@ impl<'a> Needs<'a> {
         Self(needs)
     }
 
-    /// Whether what computes one tensor needs another, be it through others.
+    /// Whether one tensor transitively depends on another.
     fn reach(&self, from: &str, to: &str) -> bool {
         let (mut seen, mut open) = (HashSet::new(), vec![from]);
         while let Some(name) = open.pop() {

@@ -1,5 +1,6 @@
-//! The registry of diagnostic codes: one line each. A code has at least one example under
-//! `tests/diagnostics/`, and a test fails when one has none.
+//! The registry of diagnostic codes, one line each.
+//!
+//! A code has at least one example under `tests/diagnostics/`, and a test fails when one has none.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 macro_rules! codes {
     ($($id:ident $name:ident $title:literal;)*) => {
-        /// What a diagnostic is about.
+        /// The subject of a diagnostic.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -24,7 +25,7 @@ macro_rules! codes {
                 match self { $(Code::$name => stringify!($id)),* }
             }
 
-            /// What the code means, in a few words.
+            /// A short description of the code.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Code::$name => $title),* }
@@ -155,13 +156,13 @@ codes! {
     W0903 ImplicitUpdate "a result that the caller must supply first";
 }
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The program can be used; it may not do what was meant.
+    /// The program is valid, but may not be what was meant.
     Warning,
-    /// The program cannot be used.
+    /// The program is invalid.
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! What went wrong, where, and what to do about it.
+//! Diagnostics: codes, messages, labels and fixes.
 
 mod codes;
 mod render;
@@ -16,51 +16,51 @@ use serde::Serialize;
 use crate::source::{Source, Span};
 use crate::text::readable;
 
-/// A text attached to a place.
+/// A text attached to a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Label {
-    /// The place.
+    /// The span.
     pub span: Span,
-    /// What there is to say about it.
+    /// The text.
     pub text: String,
 }
 
-/// A change of the text that would mend the problem.
+/// An edit that fixes the problem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fix {
-    /// What to replace; empty to insert.
+    /// The span to replace; empty to insert.
     pub span: Span,
     /// The new text.
     pub replacement: String,
 }
 
-/// One problem: a code, a sentence, places with labels, and help.
+/// A diagnostic: a code, a message, labels and help.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// What it is about.
+    /// The code.
     pub code: Code,
-    /// What is wrong, in a sentence.
+    /// The message, one sentence.
     pub message: String,
-    /// The place of the problem first, then related places. Empty only for problems outside the
-    /// text, such as a missing size.
+    /// The span of the problem first, then related ones. Empty only for problems outside the text,
+    /// such as a missing size.
     pub labels: Vec<Label>,
     /// Facts that explain it.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The fix spelled out, where one is certain enough for an editor to offer.
+    /// The fix, where one is certain enough for an editor to offer.
     pub fix: Option<Fix>,
 }
 
 impl Diagnostic {
-    /// A diagnostic at a place.
+    /// Creates a diagnostic at a span.
     #[must_use]
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self::without_place(code, message).label(span, "")
     }
 
-    /// A diagnostic about something outside the text.
+    /// Creates a diagnostic about something outside the text.
     #[must_use]
     pub fn without_place(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the text at the place of the problem.
+    /// Sets the text at the primary span.
     #[must_use]
     pub fn here(mut self, text: impl Into<String>) -> Self {
         if let Some(label) = self.labels.first_mut() {
@@ -82,35 +82,35 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a place.
+    /// Adds a label.
     #[must_use]
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 
-    /// Adds a fact that explains the problem.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
         self
     }
 
-    /// Says what to do about it.
+    /// Sets the help text.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
         self
     }
 
-    /// Spells out the change that mends it.
+    /// Sets the fix.
     #[must_use]
     pub fn fix(mut self, span: Span, replacement: impl Into<String>) -> Self {
         self.fix = Some(Fix { span, replacement: replacement.into() });
         self
     }
 
-    /// The place of the problem.
+    /// The primary span.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         self.labels.first().map(|label| label.span)
@@ -122,7 +122,7 @@ impl Diagnostic {
         self.code.severity()
     }
 
-    /// Makes what it says fit to be read: texts of users are quoted in it.
+    /// Makes all texts readable: they quote user input.
     fn make_readable(&mut self) {
         let labels = self.labels.iter_mut().map(|label| &mut label.text);
         let sentences = std::iter::once(&mut self.message).chain(labels);
@@ -134,7 +134,7 @@ impl Diagnostic {
     }
 }
 
-/// All problems found in one source text, errors first in the order of the text.
+/// All diagnostics of one source text, errors first in source order.
 #[derive(Clone, PartialEq)]
 pub struct Diagnostics {
     source: Source,
@@ -142,12 +142,12 @@ pub struct Diagnostics {
     dropped: usize,
 }
 
-/// The most diagnostics that are kept for one text; a count stands for the rest.
+/// The most diagnostics kept for one text; the rest are counted.
 pub const MAX_DIAGNOSTICS: usize = 50;
 
 impl Diagnostics {
-    /// Sorts the problems of a text, drops repetitions and keeps the first [`MAX_DIAGNOSTICS`].
-    /// What they quote is made [`readable`] here, once for all who show them.
+    /// Sorts the diagnostics of a text, removes duplicates and keeps the first [`MAX_DIAGNOSTICS`].
+    /// Quoted input is made [`readable`] here, once for all consumers.
     #[must_use]
     pub fn new(source: Source, mut list: Vec<Diagnostic>) -> Self {
         let key = |d: &Diagnostic| (std::cmp::Reverse(d.severity()), d.span(), d.code);
@@ -159,37 +159,37 @@ impl Diagnostics {
         Self { source, list, dropped }
     }
 
-    /// The text that they are about.
+    /// The source text.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The problems.
+    /// The diagnostics.
     #[must_use]
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
-    /// How many more there were than [`MAX_DIAGNOSTICS`].
+    /// The number of diagnostics beyond [`MAX_DIAGNOSTICS`].
     #[must_use]
     pub fn dropped(&self) -> usize {
         self.dropped
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether there is an error among them.
+    /// Whether any is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 
-    /// The whole report for people, with the lines of source text; with colours if asked.
+    /// Renders the whole report with source lines; with colours if requested.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         render::render(self, colour)

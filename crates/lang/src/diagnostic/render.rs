@@ -1,4 +1,4 @@
-//! Diagnostics as text for people, drawn by `ariadne`.
+//! Renders diagnostics as text, with `ariadne`.
 
 use ariadne::{CharSet, Color, Config, Fmt, IndexType, Label, Report, ReportKind, Source as Lines};
 
@@ -17,7 +17,7 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
             out.extend(in_words(diagnostic, source, drawn.name(), colour).into_bytes());
             continue;
         }
-        // Writing to a vector does not fail; a report that could not be drawn is not worth a panic.
+        // Writing to a vector does not fail; a report that cannot be drawn is not worth a panic.
         if report(diagnostic, &drawn, colour).write(&mut lines, &mut out).is_ok() {
             out.push(b'\n');
         }
@@ -50,13 +50,13 @@ fn report<'a>(
         .with_code(diagnostic.code)
         .with_message(&diagnostic.message);
     for (number, label) in diagnostic.labels.iter().enumerate() {
-        // A place that is only there to contain the others would be drawn across them.
+        // A label that only contains the others would be drawn across them.
         if label.text.is_empty() && diagnostic.labels.len() > 1 {
             continue;
         }
         // ariadne starts a new frame wherever the order goes back to an earlier line.
         let mark = Label::new(drawn.place(label.span)).with_order(label.span.end as i32);
-        // Without a text a place would not be marked at all.
+        // A label without text would not be drawn.
         let mark = mark.with_message(if label.text.is_empty() { "here" } else { &label.text });
         builder.add_label(mark.with_color(if number == 0 { hue } else { Color::Blue }));
     }
@@ -69,8 +69,8 @@ fn report<'a>(
     builder.finish()
 }
 
-/// The longest stretch of text, in bytes, that is drawn for one label: from the start of its first
-/// line to the end of its last. Nobody reads more, and drawing it takes long.
+/// The longest range drawn for one label, in bytes: from the start of its first line to the end of
+/// its last. Longer ones are unreadable and slow to draw.
 const LONGEST: usize = 4000;
 
 fn can_be_drawn(diagnostic: &Diagnostic, drawn: &SanitizedSource) -> bool {
@@ -83,8 +83,8 @@ fn can_be_drawn(diagnostic: &Diagnostic, drawn: &SanitizedSource) -> bool {
     })
 }
 
-/// A problem without its lines: one outside of the text, for which `ariadne` would leave out the
-/// help, or one in lines that are too long to draw.
+/// Renders a diagnostic without source lines: one outside the text, for which `ariadne` would omit
+/// the help, or one in lines too long to draw.
 fn in_words(diagnostic: &Diagnostic, source: &Source, name: &str, colour: bool) -> String {
     let (kind, hue) = match diagnostic.severity() {
         Severity::Error => ("Error", Color::Red),

@@ -1,4 +1,4 @@
-//! A source text as reports draw it.
+//! Source text with control characters replaced, for reports.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,15 +6,15 @@ use std::ops::Range;
 use crate::source::{Source, Span};
 use crate::text::{is_obeyed, printable};
 
-/// A stretch of a text for `ariadne`: the name of the text, and bytes.
+/// A byte range of a named text, for `ariadne`.
 pub(super) type SourceRange<'a> = (&'a str, Range<usize>);
 
-/// A text in which another character stands for each that a terminal would obey, so that columns stay
-/// what they are.
+/// A text in which terminal control characters are replaced one by one, so that columns are
+/// unchanged.
 pub(super) struct SanitizedSource<'a> {
     name: Cow<'a, str>,
     text: Cow<'a, str>,
-    /// Where the bytes of the source from an offset on are in the text, in order.
+    /// Pairs of a source offset and the offset in the text, in order.
     moved: Vec<(usize, usize)>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> SanitizedSource<'a> {
         &self.text
     }
 
-    /// A range that `ariadne` can draw: inside the text and on boundaries of characters.
+    /// Converts a span to a range inside the text and on character boundaries.
     pub(super) fn place(&self, span: Span) -> SourceRange<'_> {
         let start = self.offset(span.start as usize);
         (self.name(), start..self.offset(span.end as usize).max(start))
@@ -70,7 +70,7 @@ impl<'a> SanitizedSource<'a> {
     }
 }
 
-/// What is drawn for a character: Unicode has pictures of the old control characters.
+/// The replacement of a control character: Unicode has pictures of the ASCII ones.
 fn picture(c: char) -> char {
     match c {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER),

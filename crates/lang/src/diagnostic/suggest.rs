@@ -1,7 +1,7 @@
-//! "Did you mean": the nearest of some names.
+//! "Did you mean" suggestions: the nearest name.
 
-/// The candidate that a mistyped name most likely stands for: at most a third of its letters,
-/// and at least one, may differ. Of a single letter only the case may.
+/// The most likely intended candidate: at most a third of its letters, and at least one, may
+/// differ. A single letter may differ only in case.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).clamp(1, 3);
@@ -16,8 +16,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The number of insertions, deletions, replacements and swaps of neighbours, without regard to
-/// case, that turn one word into the other.
+/// The case-insensitive number of insertions, deletions, replacements and swaps of neighbours that
+/// turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 64;
     let letters = |word: &str| -> Vec<char> {

@@ -1,4 +1,4 @@
-//! The accesses of a statement: every subscript, with the guards around it.
+//! Collects the accesses of a statement: subscripts and their guards.
 
 use std::borrow::Cow;
 
@@ -18,12 +18,12 @@ pub(crate) struct Access<'a> {
     /// The guards, outermost first.
     pub(crate) guards: Vec<Guard<'a>>,
     pub(crate) span: Span,
-    /// Whether it is the left side that is written.
+    /// Whether it is on the left side.
     pub(crate) is_target: bool,
 }
 
-/// Collects the accesses of an expression. `shape` gives the extents of a tensor, or `None` where
-/// they are not known and so say nothing.
+/// Collects the accesses of an expression. `shape` returns the extents of a tensor, or `None` where
+/// they are unknown and so give no limits.
 pub(crate) fn accesses<'a, 's>(
     body: &'a Expr,
     shape: &impl Fn(TensorId) -> Option<&'s [i64]>,
@@ -33,7 +33,7 @@ pub(crate) fn accesses<'a, 's>(
     collector.found
 }
 
-/// Collects the accesses of what is read inside an index expression.
+/// Collects the accesses of reads inside an index expression.
 pub(crate) fn accesses_inside<'a, 's>(
     index: &'a Index,
     shape: &impl Fn(TensorId) -> Option<&'s [i64]>,

@@ -1,4 +1,4 @@
-//! What a guard says: conditions as alternatives of comparisons between index expressions.
+//! Guards in disjunctive normal form: alternatives of index comparisons.
 
 use crate::ops::{CompareOp, LogicOp, UnaryOp};
 use crate::program::{Expr, Index};
@@ -18,16 +18,16 @@ pub(crate) struct Guard<'a> {
     pub(super) holds: bool,
 }
 
-/// The most alternatives that are told apart; beyond that a condition says nothing.
+/// The most alternatives; a condition with more is ignored.
 const MAX_ALTERNATIVES: usize = 16;
 
-/// The most facts kept in one alternative.
+/// The most facts of one alternative.
 const MAX_FACTS: usize = 48;
 
-/// The guards as alternatives, each a list of facts that hold together. No alternative at all
-/// means that the guards contradict themselves, so the read never happens.
+/// The guards as alternatives, each a conjunction of facts. No alternative means that the guards
+/// contradict each other, so the read never happens.
 pub(super) fn alternatives<'a>(guards: &[Guard<'a>]) -> Vec<Vec<Fact<'a>>> {
-    // The innermost guards matter most; a limit keeps deeply nested choices cheap.
+    // The innermost guards matter most; a limit bounds the cost of deeply nested selections.
     guards
         .iter()
         .rev()
@@ -49,8 +49,8 @@ fn conjoin<'a>(left: Vec<Vec<Fact<'a>>>, right: Vec<Vec<Fact<'a>>>) -> Vec<Vec<F
     both
 }
 
-/// Only comparisons of index arithmetic say anything. Floating-point ones must not: where `a < b`
-/// does not hold, `a >= b` need not hold either.
+/// Only comparisons of index arithmetic count. Floating-point ones must not: where `a < b` does not
+/// hold, `a >= b` need not hold either.
 fn condition(expr: &Expr, holds: bool) -> Vec<Vec<Fact<'_>>> {
     let nothing = || vec![Vec::new()];
     match expr {

@@ -1,4 +1,4 @@
-//! Ranges: which values each index variable takes, and the proof that reads stay in bounds.
+//! Range inference, and the proof that reads stay in bounds.
 
 mod access;
 mod facts;

@@ -1,8 +1,10 @@
-//! Plain subscripts, those that are one index variable and nothing else, and whether they agree how
-//! far it goes: `y(n,d) = x(n,d) + b(d)` means all of `x` and all of `b`, or it is a mistake.
+//! Compares plain subscripts, which are single index variables.
 //!
-//! A window (`x(i + k)`) or a step (`x(2*i)`) has to be narrower than what it slides over, so only
-//! plain subscripts are compared. One that a condition keeps in bounds limits nothing.
+//! They must agree on the extent: `y(n,d) = x(n,d) + b(d)` means all of `x` and all of `b`, or it
+//! is a mistake.
+//!
+//! A window (`x(i + k)`) or a stride (`x(2*i)`) is narrower than its tensor, so only plain
+//! subscripts are compared. A guarded one gives no limit.
 
 use super::access::Access;
 use super::query::{Limit, Range, RangeContext};
@@ -10,17 +12,17 @@ use super::rounds::{Origin, SettledRange};
 use crate::dtype::DType;
 use crate::program::{AxisId, TensorId};
 
-/// Two plain subscripts of one variable, and accesses by number.
+/// Two plain subscripts of one variable with different extents, by access number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Disagreement {
     pub(crate) var: usize,
-    /// The access with the least extent.
+    /// The access with the smallest extent.
     pub(crate) narrow: usize,
     /// The first with a larger one.
     pub(crate) wide: usize,
 }
 
-/// Per variable that no `where` settles, the plain subscripts that limit it to different extents.
+/// Per variable without a `where`, the plain subscripts that limit it to different extents.
 pub(crate) fn disagreements(
     settled: &[SettledRange],
     accesses: &[Access<'_>],

@@ -1,4 +1,4 @@
-//! Questions about one access: for which values of an index variable does it leave its tensor?
+//! Queries about one access: where does it leave its tensor?
 
 use super::access::Access;
 use super::facts::{Fact, Guard, alternatives};
@@ -26,16 +26,16 @@ impl Range {
     }
 }
 
-/// What is known when a question is asked: the ranges that are settled, and the types of tensors.
+/// The context of a query: the settled ranges, and the types of tensors.
 pub(crate) struct RangeContext<'a, F> {
     pub(crate) ranges: &'a [Option<Range>],
     pub(crate) dtype: &'a F,
 }
 
-/// How far a variable may go before an access leaves its tensor.
+/// The limit that an access puts on a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// It never does.
+    /// None: it never goes out of bounds.
     None,
     /// At this value it exceeds the extent.
     Above(i64),
@@ -47,9 +47,9 @@ pub(super) enum Limit {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verdict {
     Inside,
-    /// With these values of the axes it does not.
+    /// Out of bounds at these values of the axes.
     Outside(Vec<Option<i128>>),
-    /// It could not be decided.
+    /// Undecided.
     Unproven,
 }
 
@@ -98,8 +98,8 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
         first
     }
 
-    /// As [`RangeContext::first_outside`] for a subscript with too many parts for a system: by its range,
-    /// whatever the guards say.
+    /// As [`RangeContext::first_outside`] for a subscript with too many parts for a system: by its
+    /// interval, ignoring guards.
     fn first_outside_range(&self, access: &Access<'_>, var: AxisId) -> Option<(i64, bool)> {
         let leaves_above = |at: i64| {
             let settled = |axis| self.interval(axis).unwrap_or(Interval { lo: 0, hi: i128::MAX });
@@ -111,7 +111,7 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
             (above || range.lo < 0).then_some(above)
         };
         leaves_above(i64::MAX)?;
-        // It leaves at `outside`, and not before `inside`.
+        // It is out of bounds at `outside`, and not before `inside`.
         let (mut inside, mut outside) = (0, i64::MAX);
         while inside < outside {
             let middle = inside + (outside - inside) / 2;
@@ -161,7 +161,7 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
         })
     }
 
-    /// Whether the access stays inside its tensor, all ranges being settled.
+    /// Whether the access stays in bounds, with all ranges settled.
     pub(crate) fn verdict(&self, access: &Access<'_>) -> Verdict {
         if self.index_range(&access.index).within(0, i128::from(access.extent)) {
             return Verdict::Inside;
@@ -199,8 +199,7 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
         Interval::of_type(value.dtype(self.dtype))
     }
 
-    /// The systems whose solutions are the points at which the access is made and leaves its
-    /// tensor.
+    /// The systems whose solutions are the points where the access happens and is out of bounds.
     fn violations<'a>(&self, access: &'a Access<'_>, guards: &[Guard<'a>]) -> Vec<Violation<'a>> {
         let mut found = Vec::new();
         for facts in alternatives(guards) {
@@ -222,7 +221,7 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
         found
     }
 
-    /// Adds what is known of each variable by itself: the range of an axis, the type of a value.
+    /// Adds the bounds of each variable: the range of an axis, the type of a value.
     fn bound_variables(&self, builder: &mut Builder<'_>) {
         for (var, key) in builder.vars.keys.iter().enumerate() {
             let range = match key {
@@ -234,7 +233,7 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
                     let range = self.value_range(value);
                     (Some(range.lo), Some(range.hi))
                 }
-                // Implied over the integers, but not over the rationals that elimination works on.
+                // Implied over the integers, but not over the rationals of the elimination.
                 Key::Quotient(index, divisor) => {
                     finite(self.index_range(index).floor_div(i128::from(*divisor)))
                 }
@@ -257,13 +256,13 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
     }
 }
 
-/// The ends of a range, where they are small enough to mean anything.
+/// The ends of an interval, where they are small enough to be useful.
 fn finite(range: Interval) -> (Option<i128>, Option<i128>) {
     const FAR: i128 = 1 << 80;
     (Some(range.lo).filter(|lo| *lo > -FAR), Some(range.hi).filter(|hi| *hi < FAR))
 }
 
-/// What a variable of a system stands for.
+/// The meaning of a variable of a system.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Key<'a> {
     Axis(AxisId),
@@ -274,30 +273,30 @@ enum Key<'a> {
     Extremum(&'a Atom),
 }
 
-/// A system whose solutions are points at which an access leaves its tensor.
+/// A system whose solutions are out-of-bounds points of an access.
 #[derive(Default)]
 struct Violation<'a> {
-    /// Whether it leaves above.
+    /// Whether it exceeds the extent.
     above: bool,
     system: System,
     vars: Variables<'a>,
-    /// Pairs of rows of which one must hold: the cases of minima and maxima.
+    /// Disjunctions of two rows: the cases of minima and maxima.
     splits: Vec<(Linear, Linear)>,
 }
 
-/// How many of the innermost guards are tried before all of them.
+/// The number of innermost guards to try before all of them.
 const NEAREST: usize = 4;
 
-/// The innermost guards: they decide most questions, however long the chain of choices is.
+/// The innermost guards: they decide most queries, however long the chain of selections is.
 fn nearest_guards<'a, 'g>(access: &'a Access<'g>) -> &'a [Guard<'g>] {
     &access.guards[access.guards.len().saturating_sub(NEAREST)..]
 }
 
-/// The most minima and maxima that are told apart by cases.
+/// The most minima and maxima that are split into cases.
 const MAX_SPLITS: usize = 5;
 
-/// A solution with one row of each pair. A case is looked into only where a solution without it
-/// is at odds with the pair.
+/// A solution with one row of each pair. A case is examined only if a solution without it violates
+/// the pair.
 fn solve(system: &System, splits: &[(Linear, Linear)], depth: usize, work: &mut Work) -> Solution {
     let found = system.solve(work);
     let violated = match &found {
@@ -355,8 +354,8 @@ fn least(
     found
 }
 
-/// Bounds hold over the rationals; a guard such as `d % 2 == 0` rules out integers among them. So
-/// the first few values are tried one by one.
+/// Bounds hold over the rationals; a guard such as `d % 2 == 0` excludes some integers. So the
+/// first few values are tried one by one.
 fn least_integer(system: &System, var: u32, lo: i128, hi: Option<i128>, work: &mut Work) -> i128 {
     const TRIES: i128 = 32;
     let last = hi.unwrap_or(i128::MAX).min(lo.saturating_add(TRIES));
@@ -390,13 +389,12 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Turns index expressions into linear forms; quotients, minima and maxima become variables with
-/// rows that define them.
+/// Linearizes index expressions; quotients, minima and maxima become variables with defining rows.
 #[derive(Default)]
 struct Builder<'a> {
     vars: Variables<'a>,
     rows: Vec<Linear>,
-    /// Pairs of rows of which one must hold.
+    /// Disjunctions of two rows.
     splits: Vec<(Linear, Linear)>,
 }
 
@@ -439,7 +437,7 @@ impl<'a> Builder<'a> {
     }
 
     /// `m = min(a, b)` as `m <= a`, `m <= b`, and `m >= a` or `m >= b`; a maximum with the sign
-    /// turned.
+    /// inverted.
     fn extremum(
         &mut self,
         atom: &'a Atom,
@@ -463,7 +461,7 @@ impl<'a> Builder<'a> {
         Some(extremum)
     }
 
-    /// Adds a fact; one that cannot be expressed adds nothing.
+    /// Adds a fact; one that is not linear adds nothing.
     fn fact(&mut self, fact: &Fact<'a>) {
         let (Some(lhs), Some(rhs)) = (self.linear(fact.lhs), self.linear(fact.rhs)) else {
             return;

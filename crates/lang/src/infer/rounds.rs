@@ -1,12 +1,12 @@
 //! Range inference in rounds (Tensor Comprehensions, section 3.1).
 //!
-//! Variables with a `where` range are settled from the start. Each round looks at the subscripts
-//! that have exactly one unsettled variable, takes for it the largest range from zero that stays
-//! in bounds whatever the settled variables are, intersects what several subscripts say, and
-//! settles it. Rounds go on until nothing changes.
+//! Variables with a `where` range are settled from the start. Each round considers the subscripts
+//! with exactly one unsettled variable, takes for it the largest range from zero that stays in
+//! bounds for all values of the settled variables, and intersects the limits of several subscripts.
+//! Rounds repeat until nothing changes.
 //!
-//! Where a guard mentions further unsettled variables, the subscript waits for them as long as
-//! other subscripts make progress.
+//! A subscript whose guard contains other unsettled variables waits for them as long as other
+//! subscripts make progress.
 
 use super::access::Access;
 use super::facts::Guard;
@@ -14,14 +14,14 @@ use super::query::{Limit, Range, RangeContext};
 use crate::dtype::DType;
 use crate::program::{Atom, AxisId, Expr, Index, TensorId};
 
-/// A range and where it comes from.
+/// A range and its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct SettledRange {
     pub(crate) range: Range,
     pub(crate) origin: Origin,
 }
 
-/// Where a range comes from.
+/// The origin of a range.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// A `where` clause.
@@ -30,7 +30,7 @@ pub(crate) enum Origin {
     Accesses { round: u32, limits: Vec<usize>, below: bool },
 }
 
-/// The outcome of inference: a settled range per variable, or `None` where there is none.
+/// Infers ranges: a settled range per variable, or `None` where there is none.
 pub(crate) fn infer(
     given: &[Option<Range>],
     accesses: &[Access<'_>],
@@ -63,7 +63,7 @@ pub(crate) fn infer(
 struct Mentions {
     subscript: u64,
     guards: u64,
-    /// Whether the subscript can determine a range: it is index arithmetic alone.
+    /// Whether the subscript can determine a range: it is pure index arithmetic.
     determines: bool,
 }
 
@@ -126,7 +126,7 @@ fn one_round(
     found.filter_map(|(var, found)| Some((var, found?))).collect()
 }
 
-/// The coefficient of an axis where it stands by itself in an index.
+/// The coefficient of an axis as a direct term of an index.
 pub(crate) fn coefficient(index: &Index, axis: AxisId) -> i64 {
     index
         .terms()

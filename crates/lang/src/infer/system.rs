@@ -1,26 +1,26 @@
-//! Systems of linear inequalities over integers, solved by Fourier-Motzkin elimination.
+//! Solves systems of linear integer inequalities by Fourier-Motzkin elimination.
 //!
-//! The systems here are small: the axes of one subscript, the guards around it, and a few helpers
-//! for `/`, `%`, `min` and `max`. Elimination works on rationals and rounds constants to integers
-//! on the way, so a system that it calls infeasible has no integer solution; the reverse need not
-//! hold. Where a system grows beyond its limits rows are dropped, which errs on the same side.
+//! The systems are small: the axes of one subscript, its guards, and a few auxiliary variables for
+//! `/`, `%`, `min` and `max`. Elimination works on rationals and rounds constants to integers on
+//! the way, so a system that it calls infeasible has no integer solution; the converse need not
+//! hold. A system that exceeds its limits loses rows, which errs on the same side.
 //!
-//! Elimination is exponential at its worst, so every question comes with an allowance of [`Work`].
+//! Elimination is exponential in the worst case, so every query has a budget of [`Work`].
 
 use std::collections::BTreeMap;
 
-/// The most rows a system may have.
+/// The most rows of a system.
 const MAX_ROWS: usize = 400;
 
-/// The most variables a system may have.
+/// The most variables of a system.
 pub(super) const MAX_VARS: usize = 48;
 
-/// What is left of the rows that may be made to answer a question.
+/// The remaining budget of a query, in rows.
 #[derive(Debug)]
 pub(super) struct Work(u32);
 
 impl Work {
-    /// The allowance of one question. Guards of real programs take a few dozen rows.
+    /// The budget of one query. Guards of real programs take a few dozen rows.
     pub(super) fn new() -> Self {
         Work(4000)
     }
@@ -29,7 +29,7 @@ impl Work {
         self.0 == 0
     }
 
-    /// Takes some rows from the allowance; whether there were any.
+    /// Charges some rows; returns whether the budget sufficed.
     fn take(&mut self, rows: usize) -> bool {
         let left = !self.is_done();
         self.0 = self.0.saturating_sub(u32::try_from(rows).unwrap_or(u32::MAX));
@@ -91,7 +91,7 @@ impl Linear {
     }
 
     /// Divides by the greatest common divisor of the coefficients and rounds the constant down:
-    /// for integers `2x + 1 >= 0` says no more than `x >= 0`.
+    /// over integers `2x + 1 >= 0` is `x >= 0`.
     fn tighten(mut self) -> Linear {
         let divisor = self.terms.iter().fold(0, |g, (_, coefficient)| gcd(g, coefficient.abs()));
         if divisor > 1 {
@@ -114,7 +114,7 @@ pub(super) struct System {
     infeasible: bool,
 }
 
-/// The values of a variable in the solutions of a system, ends included; `None` for no end.
+/// The values of a variable in the solutions of a system, both ends included; `None` is unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) lo: Option<i128>,
@@ -140,8 +140,8 @@ impl System {
         }
     }
 
-    /// The values that a variable takes in solutions, or `None` if there is no solution. The
-    /// bounds may be wider than the truth, never narrower.
+    /// The values of a variable in solutions, or `None` if there is no solution. The bounds may be
+    /// too wide, never too narrow.
     pub(super) fn project(mut self, var: u32, work: &mut Work) -> Option<Bounds> {
         while let Some(next) = self.cheapest(Some(var)) {
             self.eliminate(next, work);
@@ -161,7 +161,7 @@ impl System {
         for row in &self.rows {
             let coefficient = row.coefficient(var);
             let terms = row.terms.iter().copied().filter(|(v, _)| *v != var).collect();
-            // A row that cannot be expressed is dropped, which errs on the safe side.
+            // A row that overflows is dropped, which errs on the safe side.
             let moved = coefficient.checked_mul(value).and_then(|m| row.constant.checked_add(m));
             if let Some(constant) = moved {
                 fixed.require(Linear { terms, constant });
@@ -170,7 +170,7 @@ impl System {
         fixed
     }
 
-    /// Whether there may be a solution, and if so an integer one if it is easily found.
+    /// Whether there may be a solution, with an integer one if it is easily found.
     pub(super) fn solve(&self, work: &mut Work) -> Solution {
         let mut stages = vec![self.clone()];
         let mut order = Vec::new();
@@ -200,9 +200,9 @@ impl System {
         if self.rows.iter().all(holds) { Solution::At(values) } else { Solution::Unknown }
     }
 
-    /// The variable to eliminate next: one whose coefficients are all one or minus one if there is
-    /// any, because then nothing is lost over the integers; of those, the one that makes the
-    /// fewest new rows.
+    /// The variable to eliminate next: preferably one whose coefficients are all 1 or -1, because
+    /// its elimination is exact over the integers; of those, the one that makes the fewest new
+    /// rows.
     fn cheapest(&self, keep: Option<u32>) -> Option<u32> {
         if self.vars as usize > MAX_VARS {
             return None;
@@ -224,7 +224,7 @@ impl System {
         let (with, without): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.rows).into_iter().partition(|row| row.coefficient(var) != 0);
         self.rows = without;
-        // Rows that stay as they are cost less than those that are made.
+        // Unchanged rows cost less than new ones.
         work.take(1 + self.rows.len() / 4);
         let (lower, upper): (Vec<_>, Vec<_>) =
             with.into_iter().partition(|row| row.coefficient(var) > 0);
@@ -242,7 +242,7 @@ impl System {
         }
     }
 
-    /// The bounds that rows give for a variable when all others in them have values.
+    /// The bounds of a variable when all others in its rows have values.
     fn bounds_of(&self, var: u32, values: &[Option<i128>]) -> Bounds {
         let mut bounds = Bounds { lo: None, hi: None };
         for row in &self.rows {
@@ -267,14 +267,14 @@ impl System {
     }
 }
 
-/// What is known of the integer solutions of a system.
+/// The result of solving over the integers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Solution {
     /// There is none.
     None,
-    /// This is one; variables that no row mentions have no value.
+    /// A solution; variables in no row have no value.
     At(Vec<Option<i128>>),
-    /// None was found, and none was ruled out.
+    /// Undecided.
     Unknown,
 }
 

@@ -1,5 +1,7 @@
-//! Static analysis (FlexTensor, section 4.1): how many loops of which kind, how often they run,
-//! how the nodes are connected, and how much arithmetic and memory traffic they need at least.
+//! Static analysis of programs (FlexTensor, section 4.1).
+//!
+//! Counts the loops of each kind and their iterations, the connections of nodes, and the least
+//! arithmetic and memory traffic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +9,11 @@ use serde::Serialize;
 
 use super::{AxisKind, Expr, Index, Interval, Program, Read, Stage, TensorId};
 
-/// What can be said of one stage without running it.
+/// The static analysis of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StageAnalysis {
-    /// The name of the tensor that the stage makes.
+    /// The name of the stage's output.
     pub name: String,
     /// The number of spatial loops: #sl.
     pub spatial_loops: usize,
@@ -23,7 +25,7 @@ pub struct StageAnalysis {
     pub reduce_trip_counts: Vec<i64>,
     /// The number of different tensors read: #in.
     pub inputs: usize,
-    /// The number of tensors made, which is always one: #out.
+    /// The number of outputs, always one: #out.
     pub outputs: usize,
     /// The number of stages that read the result: #cs.
     pub consumers: usize,
@@ -34,7 +36,7 @@ pub struct StageAnalysis {
     pub min_bytes: u128,
 }
 
-/// What can be said of a program without running it.
+/// The static analysis of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Analysis {
@@ -126,8 +128,8 @@ fn analyse_stage(
     }
 }
 
-/// The arithmetic operations of one evaluation, both branches of a selection counted as the dearer.
-/// The start of a recurrence does not count: most elements do without.
+/// The arithmetic operations of one evaluation; of a selection the more expensive branch counts.
+/// The start of a recurrence does not count: most elements do not use it.
 fn operations(stage: &Stage, expr: &Expr) -> u128 {
     let of = |expr: &Expr| operations(stage, expr);
     match expr {
@@ -141,7 +143,7 @@ fn operations(stage: &Stage, expr: &Expr) -> u128 {
     }
 }
 
-/// How many elements of each tensor a stage reads: the size of the smallest box that holds all
+/// The number of elements of each tensor that a stage reads: the size of the bounding box of all
 /// reads of the tensor, or the number of iterations if that is less.
 fn stage_footprint(program: &Program, stage: &Stage) -> BTreeMap<TensorId, u128> {
     let iterations = stage.iterations();
@@ -173,7 +175,7 @@ fn stage_footprint(program: &Program, stage: &Stage) -> BTreeMap<TensorId, u128>
     touched
 }
 
-/// The smallest box that holds what one read touches, cut to the tensor.
+/// The bounding box of one read, cut to the tensor.
 fn read_box(program: &Program, stage: &Stage, read: &Read) -> Vec<Interval> {
     let shape = &program.tensor(read.tensor).shape;
     let cut = |(subscript, extent): (&Index, &i64)| {
@@ -185,8 +187,8 @@ fn read_box(program: &Program, stage: &Stage, read: &Read) -> Vec<Interval> {
 }
 
 impl Program {
-    /// The values that an index expression of a stage takes over the ranges of the axes, without
-    /// regard to guards, or a range that contains them.
+    /// The interval of an index expression over the ranges of the axes, ignoring guards. It may be
+    /// too wide.
     #[must_use]
     pub fn range_of(&self, stage: &Stage, index: &Index) -> Interval {
         let axis = |id| {

@@ -1,10 +1,10 @@
-//! Programs some of whose ranges are empty in a call.
+//! Specializes programs for calls in which some ranges are empty.
 //!
 //! ```text
-//! g(v,d) +=! dy(n,d) scatter v = token(n)      N = 0: without terms, what a reduction starts from
+//! g(v,d) +=! dy(n,d) scatter v = token(n)      N = 0: no terms, so the neutral element
 //! g(v,d) +=! 0
 //!
-//! y(i) = x(i) where i in 0:N                   N = 0: without elements, what was there before
+//! y(i) = x(i) where i in 0:N                   N = 0: no elements, so the previous values
 //! y(i) = y(i)
 //! ```
 
@@ -14,24 +14,25 @@ use super::{
 use crate::dtype::DType;
 use crate::ops::{CompareOp, LogicOp, ReductionOp, UnaryOp};
 
-/// What a stage with an empty range has none of.
+/// What an empty range removes from a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EmptyRange {
-    /// A range of a reduction is empty: each element is what the reduction starts from.
+    /// A reduced range is empty: each element is the initial value of the reduction.
     Terms,
-    /// A range of a dimension is empty: there is nothing to compute.
+    /// A spatial range is empty: there is nothing to compute.
     Elements,
 }
 
 impl Program {
-    /// The same program where some stages, by number, have an empty range: they read nothing but what was there before.
+    /// The program with empty ranges in some stages, by number: those read only the previous
+    /// values.
     #[must_use]
     pub fn without_points(&self, stages: &[(usize, EmptyRange)]) -> Program {
         let mut made = self.clone();
-        for (number, lacking) in stages {
+        for (number, empty) in stages {
             let Some(stage) = made.stages.get_mut(*number) else { continue };
             let output = self.tensor(stage.output);
-            match lacking {
+            match empty {
                 EmptyRange::Elements => *stage = unchanged(stage, output.dtype, &output.shape),
                 EmptyRange::Terms if stage.scan.is_some() => {}
                 EmptyRange::Terms => {
@@ -46,7 +47,7 @@ impl Program {
     }
 }
 
-/// A stage that changes nothing: a copy of what was there before, or zeros.
+/// A stage that changes nothing: a copy of the previous values, or zeros.
 fn unchanged(stage: &Stage, dtype: DType, shape: &[i64]) -> Stage {
     let axes = stage.axes.iter().zip(shape);
     let axes = axes.map(|(axis, extent)| Axis {
@@ -76,8 +77,8 @@ fn unchanged(stage: &Stage, dtype: DType, shape: &[i64]) -> Stage {
 }
 
 impl Expr {
-    /// Whether the expression may read one of these tensors, unless conditions on indices rule it out, whose values are in these
-    /// ranges.
+    /// Whether the expression may read one of these tensors: conditions on indices with values in
+    /// these ranges may rule it out.
     #[must_use]
     pub fn may_read(
         &self,
@@ -91,7 +92,7 @@ impl Expr {
         found
     }
 
-    /// What a condition is wherever indices have values in these ranges, if that is the same everywhere.
+    /// The value of a condition, if it is constant over these ranges of the indices.
     fn decided(&self, range: &impl Fn(AxisId) -> Interval) -> Option<bool> {
         match self {
             Expr::CompareIndex(op, a, b) => {
@@ -129,7 +130,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` with what is computed unless a condition on indices says otherwise.
+    /// Calls `visit` with every subexpression that index conditions do not rule out.
     fn walk_possible<'a>(
         &'a self,
         range: &impl Fn(AxisId) -> Interval,
@@ -159,7 +160,7 @@ impl Expr {
                 }
             }
             Expr::Call(_, args) => args.iter().for_each(|arg| arg.walk_possible(range, visit)),
-            // What is read in subscripts.
+            // Reads inside subscripts.
             Expr::Read(read) => read.subscripts.iter().for_each(|at| at.walk_values(visit)),
             Expr::Index(index, _) => index.walk_values(visit),
             Expr::CompareIndex(_, a, b) => {
@@ -176,7 +177,7 @@ mod tests {
     use super::{AxisId, EmptyRange, Interval};
     use crate::Module;
 
-    /// Ranges of one value.
+    /// The interval [0, 0] for every axis.
     fn real(_: AxisId) -> Interval {
         Interval::point(0)
     }
@@ -223,7 +224,7 @@ mod tests {
         let module = Module::parse("t.tc", text).unwrap();
         let program = module.bind("f", [("N", 2), ("V", 3)]).unwrap();
         assert!(program.stages[0].body.may_read(&real, &|id| program.tensor(id).name == "at"));
-        // Data may say that it is read.
+        // Data may select it.
         let text = "def f(float(N) x, float(K) s) -> (y) { y(i) = s(i) > 0 ? x(0) : 1 }";
         let module = Module::parse("t.tc", text).unwrap();
         let program = module.bind("f", [("N", 2), ("K", 3)]).unwrap();

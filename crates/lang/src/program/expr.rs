@@ -1,4 +1,4 @@
-//! The value that a stage computes at one point of its axes.
+//! Typed expressions: the value of a stage at one point.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -9,13 +9,13 @@ use crate::dtype::DType;
 use crate::ops::{ArithOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
 use crate::source::Span;
 
-/// An expression. Types are explicit: the operands of an operator have one type, and every change
-/// of type is a [`Expr::Cast`].
+/// An expression. Types are explicit: the operands of an operator have one type, and every
+/// conversion is an [`Expr::Cast`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Expr {
     /// A constant.
     Const(Scalar),
-    /// An index expression as a value of a type: the exact number wrapped around to 64 bits, and
+    /// An index expression as a value of a type: the exact number, wrapped to 64 bits and
     /// converted.
     Index(Index, DType),
     /// An element of a tensor.
@@ -32,7 +32,7 @@ pub enum Expr {
     Logic(LogicOp, Box<Expr>, Box<Expr>),
     /// `c ? a : b`; only the chosen branch is evaluated.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// A function of numbers.
+    /// A builtin function.
     Call(Builtin, Vec<Expr>),
     /// A conversion: to an integer from a floating-point type it rounds to zero and saturates, from
     /// an integer type it wraps around; to `bool` it tests for non-zero.
@@ -46,15 +46,15 @@ pub struct Read {
     pub tensor: TensorId,
     /// One subscript per dimension.
     pub subscripts: Vec<Index>,
-    /// The dimensions whose subscript depends on data and must be checked when the program runs.
-    /// All others are proven to be in bounds.
+    /// The dimensions with a data-dependent subscript that is checked at run time. All others are
+    /// proven to be in bounds.
     pub checked: Vec<u32>,
-    /// Where the source text has it.
+    /// Its place in the source text.
     pub place: Location,
 }
 
-/// Where something stands in the source text. It is not part of the identity of the thing: all
-/// places compare equal and hash alike.
+/// A place in the source text. It is not part of the identity of an object: all places compare
+/// equal and hash alike.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Location(pub Span);
 
@@ -106,7 +106,7 @@ impl Scalar {
         Self { dtype, bits: wrap_integer(dtype, value) as u64 }
     }
 
-    /// What a reduction starts from: it changes nothing that it is combined with.
+    /// The neutral element of a reduction.
     #[must_use]
     pub fn neutral(op: ReductionOp, dtype: DType) -> Self {
         match (op, dtype.integer_range()) {
@@ -145,9 +145,9 @@ impl Scalar {
 }
 
 /// Rounds to a neighbouring `f32`, to the one with an odd significand if the value lies between
-/// two. A second rounding to 22 bits or less then gives what one rounding would have given
-/// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
-/// rounding to odd"); rounding to nearest twice would not.
+/// two. A second rounding to 22 bits or less then equals a single rounding (Boldo and Melquiond,
+/// "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd");
+/// rounding to nearest twice would not.
 #[must_use]
 pub fn round_to_odd(value: f64) -> f32 {
     let nearest = value as f32;
@@ -220,7 +220,7 @@ impl Expr {
         }
     }
 
-    /// A bound on how deeply the expression nests when it is printed.
+    /// A bound on the nesting depth of the printed expression.
     pub(crate) fn height(&self) -> usize {
         let most = |list: &[Expr]| list.iter().map(Expr::height).max().unwrap_or(0);
         match self {
@@ -237,8 +237,8 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` with this expression and all below it, outermost first, including the ones
-    /// inside subscripts.
+    /// Calls `visit` with this expression and all its subexpressions, outermost first, including
+    /// those inside subscripts.
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
         visit(self);
         match self {
@@ -272,8 +272,8 @@ impl Expr {
         });
     }
 
-    /// Calls `change` with every read, including those inside subscripts. Places and tensors may
-    /// be changed; subscripts stay in normal form because only the reads inside values change.
+    /// Calls `change` with every read, including those inside subscripts. It may change places and
+    /// tensors; subscripts stay in normal form because only the reads inside values change.
     pub(crate) fn for_each_read_mut(&mut self, change: &mut impl FnMut(&mut Read)) {
         match self {
             Expr::Const(_) => {}

@@ -1,15 +1,16 @@
-//! Programs for shapes that are not known yet: made for the largest ones, they compute smaller ones too.
+//! Programs for unknown shapes: compiled for the largest, masked for smaller ones.
 //!
 //! ```text
 //! m(i) max=! x(i,j)              J = 64
 //! m(i) max=! j < end ? x(i,j) : -inf     computes every J up to 64, given as `end`
 //! ```
 //!
-//! Take two programs of one definition, whose ranges all start at the same numbers and whose bodies are equal; only some ranges
-//! end later in the larger one. At each point that both have, both read the same elements, so each stage of the larger one
-//! has the values of the smaller one wherever that has any, if its reductions leave out the terms that the smaller one
-//! has not. What the larger one has beside is computed from whatever its inputs have there, and means nothing; so it has to lie
-//! outside of the tensors of the smaller one, where a statement that ends before its tensor would change earlier values.
+//! Consider two programs of one definition with equal bodies and equal range starts; some ranges
+//! end later in the larger one. At each common point both read the same elements. So each stage of
+//! the larger one has the smaller one's values at the smaller one's points, if its reductions mask
+//! the extra terms. Its other values are computed from arbitrary input elements and are
+//! meaningless; they must lie outside the tensors of the smaller one, because a statement that ends
+//! before its tensor would change earlier values.
 
 use super::{
     AxisId, AxisKind, Combine, Expr, Index, Program, Read, Rewrite, Scalar, Stage, Tensor, TensorId,
@@ -17,20 +18,21 @@ use super::{
 use crate::dtype::DType;
 use crate::ops::CompareOp;
 
-/// A range of a reduction that ends earlier in some calls.
+/// A reduced range that ends earlier in some calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReductionGuard {
     /// The number of the stage.
     pub stage: usize,
-    /// The axis that is reduced over.
+    /// The reduce axis.
     pub axis: AxisId,
 }
 
 impl Program {
-    /// The reductions of this program that end earlier in `smaller`, if it can compute what `smaller` does in all other respects.
+    /// The reductions of this program that end earlier in `smaller`, if it can otherwise compute
+    /// what `smaller` computes.
     ///
     /// # Errors
-    /// Why it cannot, as the end of a sentence.
+    /// The reason, as the end of a sentence.
     pub fn guards_for(&self, smaller: &Program) -> Result<Vec<ReductionGuard>, &'static str> {
         let same = (self.tensors.len(), self.stages.len(), self.inputs, &self.outputs)
             == (smaller.tensors.len(), smaller.stages.len(), smaller.inputs, &smaller.outputs)
@@ -64,7 +66,7 @@ impl Program {
                     return Err("a statement computes a part of a tensor, and ends before it does");
                 }
                 if ends_earlier && axis.kind == AxisKind::Reduce {
-                    // Where it ends is an `int32`.
+                    // The end is an `int32`.
                     if axis.hi > i64::from(i32::MAX) {
                         return Err("a reduction has more than 2147483647 terms");
                     }
@@ -75,8 +77,8 @@ impl Program {
         Ok(guards)
     }
 
-    /// The same program with another input for each guard, an `int32` after all others: where the range of the reduction ends. `None` if
-    /// index arithmetic overflows.
+    /// The program with an `int32` input per guard, after all others: the end of the reduced range.
+    /// `None` if index arithmetic overflows.
     #[must_use]
     pub fn guarded(&self, guards: &[ReductionGuard]) -> Option<Program> {
         let mut made = self.clone();
@@ -133,7 +135,7 @@ impl Program {
     }
 }
 
-/// Whether a tensor has room for another one.
+/// Whether a tensor is at least as large as another one.
 fn fits(larger: &Tensor, smaller: &Tensor) -> bool {
     (larger.dtype, larger.shape.len(), larger.is_const)
         == (smaller.dtype, smaller.shape.len(), smaller.is_const)
@@ -151,7 +153,7 @@ fn is_same(a: &Stage, b: &Stage) -> bool {
         && starts(a) == starts(b)
 }
 
-/// Tensors from one on have other numbers.
+/// Renumbers tensors from one on.
 #[derive(Clone, Copy)]
 struct Moved {
     from: u32,

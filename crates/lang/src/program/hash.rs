@@ -1,5 +1,4 @@
-//! The canonical hash: equal for programs that compute the same thing in the same way, whatever
-//! the names in their text, its comments and its layout.
+//! The canonical program hash, independent of names, comments and layout.
 
 use std::fmt;
 
@@ -8,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::{Atom, Combine, Expr, Index, Program};
 use crate::dtype::DType;
 
-/// A hash of everything in a program but names and places.
+/// A hash of everything in a program except names and places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProgramHash([u8; 16]);
 
@@ -28,21 +27,19 @@ impl fmt::Display for ProgramHash {
 
 impl Program {
     /// The canonical hash. It covers tensors (types, shapes, `const`), stages (axes with their
-    /// ranges, combiners, bodies) and the order of inputs and outputs; it leaves out names,
-    /// comments and layout, and nothing else. It is stable between versions that do not say
-    /// otherwise in the change log.
+    /// ranges, combiners, bodies) and the order of inputs and outputs; it ignores only names,
+    /// comments and layout. It is stable between versions unless the change log says otherwise.
     #[must_use]
     pub fn hash(&self) -> ProgramHash {
         Writer { hasher: Sha256::new(), numbers: true }.hash(self)
     }
 
     /// The hash of the program without its numbers: equal for a definition bound to other sizes,
-    /// unless a size decides which statements or guards there are.
+    /// unless a size determines which statements or guards exist.
     ///
-    /// Sizes are numbers wherever they end up, in shapes, ranges, strides, offsets and constants, and
-    /// cannot be told from numbers of the text there. So programs that differ in a constant of the
-    /// text are of one family too. That suits what families are for: programs whose good schedules
-    /// are worth trying on each other.
+    /// Bound sizes (in shapes, ranges, strides, offsets and constants) are indistinguishable from
+    /// numbers of the text. So programs that differ in a constant of the text belong to one family
+    /// too. That suits the purpose of families: to transfer good schedules between programs.
     #[must_use]
     pub fn family_hash(&self) -> ProgramHash {
         Writer { hasher: Sha256::new(), numbers: false }.hash(self)
@@ -53,7 +50,7 @@ impl Program {
 /// length, so that different programs write different streams.
 struct Writer {
     hasher: Sha256,
-    /// Whether numbers that may come from sizes count.
+    /// Whether numbers that may come from sizes are included.
     numbers: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Index expressions in a normal form.
 //!
-//! An [`Index`] is a sum of integer multiples of *atoms* and a constant. An atom is an axis, a
-//! quotient or remainder by a positive constant, a minimum or maximum, or a value that is computed
-//! from data. Building an index through the functions here keeps it normal: atoms are sorted and
-//! distinct, no coefficient is zero, and what can be taken out of `/` and `%` is taken out.
+//! An [`Index`] is a constant plus a sum of integer multiples of *atoms*. An atom is an axis, a
+//! quotient or remainder by a positive constant, a minimum or maximum, or a data-dependent value.
+//! The constructors here keep an index normal: atoms are sorted and distinct, no coefficient is
+//! zero, and terms are factored out of `/` and `%` where possible.
 
 use super::{AxisId, Expr};
 use crate::dtype::DType;
@@ -18,13 +18,13 @@ pub struct Index {
 /// An atom with its coefficient, which is not zero.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
-    /// What is multiplied.
+    /// The atom.
     pub atom: Atom,
-    /// By what; not zero.
+    /// The coefficient; not zero.
     pub coefficient: i64,
 }
 
-/// What an index expression is made of.
+/// The building blocks of index expressions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
     /// The value of an axis.
@@ -37,8 +37,8 @@ pub enum Atom {
     Min(Box<Index>, Box<Index>),
     /// The greater of two.
     Max(Box<Index>, Box<Index>),
-    /// An integer that is not a quasi-affine function of the axes: read from a tensor, or a
-    /// product of axes.
+    /// An integer that is not a quasi-affine function of the axes: read from a tensor, or a product
+    /// of axes.
     Value(Box<Expr>),
 }
 
@@ -70,7 +70,7 @@ impl Index {
         Self { terms: vec![Term { atom, coefficient: 1 }], constant: 0 }
     }
 
-    /// A value that is computed from data.
+    /// A data-dependent value.
     #[must_use]
     pub fn value(expr: Expr) -> Self {
         Self::atom(Atom::Value(Box::new(expr)))
@@ -88,13 +88,13 @@ impl Index {
         self.constant
     }
 
-    /// The value, if there is no atom in it.
+    /// The value, if it is constant.
     #[must_use]
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// The axis, if the index is just one axis.
+    /// The axis, if the index is a single axis.
     #[must_use]
     pub fn as_axis(&self) -> Option<AxisId> {
         match (self.terms.as_slice(), self.constant) {
@@ -103,7 +103,7 @@ impl Index {
         }
     }
 
-    /// The value, if the index is just one value that is computed from data; itself otherwise.
+    /// The value, if the index is a single data-dependent value; the index itself otherwise.
     ///
     /// # Errors
     /// The index itself.
@@ -150,14 +150,14 @@ impl Index {
                 }
             }
         }
-        // Values do not vanish, see `scale`.
+        // Values are never dropped, see `scale`.
         cancelled.iter().try_fold(Index { terms, constant }, |sum, zero| sum.add(zero))
     }
 
     /// `self * factor`, or `None` where a coefficient overflows.
     ///
-    /// Values that are computed from data do not vanish, even where they do not matter: the reads
-    /// in them may determine ranges. So `0 * A(i)` becomes `A(i) % 1`.
+    /// Data-dependent values are never dropped, even if multiplied by zero: the reads in them may
+    /// determine ranges. So `0 * A(i)` becomes `A(i) % 1`.
     #[must_use]
     pub fn scale(&self, factor: i64) -> Option<Index> {
         if factor == 0 {
@@ -183,7 +183,7 @@ impl Index {
         Index { terms, constant: self.constant }
     }
 
-    /// `self / divisor` rounded down, for a positive divisor. Multiples of the divisor are taken
+    /// `self / divisor` rounded down, for a positive divisor. Multiples of the divisor are factored
     /// out: `(4*i + j) / 4` is `i + j / 4`.
     #[must_use]
     pub fn div(&self, divisor: i64) -> Option<Index> {
@@ -195,7 +195,7 @@ impl Index {
     }
 
     /// `self % divisor`, never negative, for a positive divisor. Multiples of the divisor are
-    /// dropped: `(4*i + j) % 4` is `j % 4`; values that are computed from data are not.
+    /// dropped: `(4*i + j) % 4` is `j % 4`; data-dependent values are not.
     #[must_use]
     pub fn rem(&self, divisor: i64) -> Index {
         let (_, mut rest) = self.split(divisor);
@@ -245,7 +245,7 @@ impl Index {
         (quotient, rest)
     }
 
-    /// Calls `visit` with every axis outside of values, at any depth, once per occurrence.
+    /// Calls `visit` with every axis outside values, at any depth, once per occurrence.
     pub fn walk_axes(&self, visit: &mut impl FnMut(AxisId)) {
         for term in &self.terms {
             match &term.atom {
@@ -260,7 +260,7 @@ impl Index {
         }
     }
 
-    /// The expressions in the index that are computed from data, not those inside of them.
+    /// The outermost data-dependent expressions in the index.
     #[must_use]
     pub fn outermost_values(&self) -> Vec<&Expr> {
         let mut found = Vec::new();
@@ -282,13 +282,12 @@ impl Index {
         }
     }
 
-    /// Calls `visit` with every expression inside the index that is computed from data, and all
-    /// below it.
+    /// Calls `visit` with every data-dependent expression inside the index, and its subexpressions.
     pub fn walk_values<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {
         self.outermost_values().into_iter().for_each(|value| value.walk(visit));
     }
 
-    /// Calls `change` with every expression that is computed from data, then sorts the terms anew.
+    /// Calls `change` with every data-dependent expression, then sorts the terms again.
     pub(crate) fn for_each_value_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
         let mut collapses = false;
         for term in &mut self.terms {
@@ -309,7 +308,7 @@ impl Index {
         if collapses {
             self.collapse();
         }
-        // Different tensors may have become one: merge what is equal now.
+        // Different tensors may have become one: merge equal terms.
         self.terms.sort();
         let mut merged: Vec<Term> = Vec::with_capacity(self.terms.len());
         for term in self.terms.drain(..) {
@@ -327,7 +326,7 @@ impl Index {
         self.terms = merged;
     }
 
-    /// Replaces minima and maxima of equal sides by one of them.
+    /// Simplifies minima and maxima of equal operands.
     fn collapse(&mut self) {
         let one = |term: &Term| match &term.atom {
             Atom::Min(a, b) | Atom::Max(a, b) if a == b => a.scale(term.coefficient),
@@ -340,7 +339,7 @@ impl Index {
         }
     }
 
-    /// A bound on how deeply the index nests when it is printed: a sum nests once per term.
+    /// A bound on the nesting depth of the printed index: a sum nests once per term.
     pub(crate) fn height(&self) -> usize {
         let atom = |term: &Term| match &term.atom {
             Atom::Axis(_) => 1,
@@ -358,7 +357,7 @@ impl Index {
         small(self.constant) && self.terms.iter().all(|term| small(term.coefficient))
     }
 
-    /// Whether a value that is computed from data occurs in the index.
+    /// Whether the index contains a data-dependent value.
     #[must_use]
     pub fn has_value(&self) -> bool {
         !self.outermost_values().is_empty()
@@ -393,8 +392,7 @@ impl Index {
         Ok(sum)
     }
 
-    /// The range of values that the index can take (or a range that contains it), given ranges of
-    /// the axes and of the values.
+    /// The interval of the index (or a wider one), given ranges of the axes and of the values.
     #[must_use]
     pub fn interval(
         &self,
@@ -445,7 +443,7 @@ impl Atom {
 }
 
 impl Interval {
-    /// All values of an integer type; for other types, of 64 bits.
+    /// All values of an integer type; for other types, of `int64`.
     #[must_use]
     pub fn of_type(dtype: DType) -> Self {
         let all = (i128::from(i64::MIN), i128::from(i64::MAX));
@@ -453,44 +451,44 @@ impl Interval {
         Self { lo, hi }
     }
 
-    /// Just one value.
+    /// A single value.
     #[must_use]
     pub fn point(value: i128) -> Self {
         Self { lo: value, hi: value }
     }
 
-    /// Sums of a value of each.
+    /// The sums of values of both.
     #[must_use]
     pub fn plus(self, other: Interval) -> Interval {
         Interval { lo: self.lo.saturating_add(other.lo), hi: self.hi.saturating_add(other.hi) }
     }
 
-    /// Multiples of the values.
+    /// The multiples of its values.
     #[must_use]
     pub fn scale(self, factor: i128) -> Interval {
         let (a, b) = (self.lo.saturating_mul(factor), self.hi.saturating_mul(factor));
         Interval { lo: a.min(b), hi: a.max(b) }
     }
 
-    /// Quotients of the values by a positive number, rounded down.
+    /// The quotients of its values by a positive number, rounded down.
     #[must_use]
     pub fn floor_div(self, by: i128) -> Interval {
         Interval { lo: self.lo.div_euclid(by), hi: self.hi.div_euclid(by) }
     }
 
-    /// The lesser of a value of each.
+    /// The minima of values of both.
     #[must_use]
     pub fn least(self, other: Interval) -> Interval {
         Interval { lo: self.lo.min(other.lo), hi: self.hi.min(other.hi) }
     }
 
-    /// The greater of a value of each.
+    /// The maxima of values of both.
     #[must_use]
     pub fn greatest(self, other: Interval) -> Interval {
         Interval { lo: self.lo.max(other.lo), hi: self.hi.max(other.hi) }
     }
 
-    /// The values of both.
+    /// The smallest interval that contains both.
     #[must_use]
     pub fn hull(self, other: Interval) -> Interval {
         Interval { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
@@ -502,7 +500,7 @@ impl Interval {
         self.lo.saturating_abs().max(self.hi.saturating_abs())
     }
 
-    /// Whether all values are of `int64`.
+    /// Whether all values fit in `int64`.
     #[must_use]
     pub fn is_64_bit(self) -> bool {
         self.lo >= i128::from(i64::MIN) && self.hi <= i128::from(i64::MAX)

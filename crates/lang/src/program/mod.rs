@@ -1,13 +1,13 @@
 //! The program: a graph of stages over tensors of known shape.
 //!
-//! This is FlexTensor's mini-graph (section 4.1): every node is a loop nest with *spatial* axes
-//! and *reduce* axes that makes one tensor. All sizes are numbers and all ranges are known.
+//! This is FlexTensor's mini-graph (section 4.1): every node is a loop nest with *spatial* axes and
+//! *reduce* axes that computes one tensor. All sizes are numbers and all ranges are known.
 //!
 //! Source text may write to one name several times (`O(b,n) = B(n)`, then `O(b,n) += ...`, then
-//! `O(b,n) = max(O(b,n), 0)`). Here each of these writes makes a new *version* of the tensor, so
-//! the stages are a graph without cycles and "read all of the right side before writing"
-//! (Tensor Comprehensions, section 3) holds by construction. Whether versions share storage is
-//! for the schedule to decide.
+//! `O(b,n) = max(O(b,n), 0)`). Here each write makes a new *version* of the tensor, as in SSA form.
+//! So the stages form an acyclic graph, and "read all of the right side before writing" (Tensor
+//! Comprehensions, section 3) holds by construction. The schedule decides whether versions share
+//! storage.
 
 mod analysis;
 mod empty_ranges;
@@ -63,19 +63,19 @@ pub struct Program {
     pub inputs: usize,
     /// The tensors that the caller receives, in the order of the signature.
     pub outputs: Vec<TensorId>,
-    /// The integer scalars of the signature that were given a value with the sizes: no inputs any more.
+    /// The integer scalars that were bound with the sizes; they are no longer inputs.
     pub fixed: Vec<FixedScalar>,
-    /// The stages in an order in which they can be run.
+    /// The stages in execution order.
     pub stages: Vec<Stage>,
-    /// The text that the program comes from.
+    /// The source text.
     pub source: Source,
 }
 
-/// A parameter of a definition whose value was given with the sizes.
+/// A scalar parameter that was bound with the sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FixedScalar {
-    /// Its place among all parameters of the definition.
+    /// Its position among all parameters of the definition.
     pub place: usize,
     /// The name in the source text.
     pub name: String,
@@ -103,54 +103,55 @@ pub struct Tensor {
     pub span: Span,
 }
 
-/// A loop nest that makes one tensor.
+/// A loop nest that computes one tensor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stage {
-    /// The tensor that it makes.
+    /// The tensor that it computes.
     pub output: TensorId,
-    /// The earlier version that supplies the elements outside the ranges of the spatial axes and,
-    /// for a reduction that accumulates, the values to start from.
+    /// The earlier version that supplies the elements outside the ranges of the spatial axes and
+    /// the initial values of an accumulating reduction.
     pub base: Option<TensorId>,
     /// The spatial axes, one per dimension of the output and in that order, then the reduce axes
     /// in the order in which the body first mentions them.
     pub axes: Vec<Axis>,
-    /// How the value of the body reaches the output.
+    /// How body values are combined into the output.
     pub combine: Combine,
-    /// The value. In a recurrence it reads the output itself, at earlier elements, and only where
-    /// there are any: `t - 1 >= lo ? y(t - 1) : start`.
+    /// The value. In a recurrence it reads the output itself at earlier elements, guarded by their
+    /// existence: `t - 1 >= lo ? y(t - 1) : start`.
     pub body: Expr,
-    /// What makes the stage a recurrence.
+    /// The scan, if the stage is a recurrence.
     pub scan: Option<Scan>,
-    /// What makes the stage a scatter: the spatial axes whose values the terms decide. The body is
-    /// then `at == b ? value : nothing`, which is what an element gets from each term; whoever goes
-    /// by terms takes [`Stage::term`] and puts it where it belongs.
+    /// The scatter positions: the spatial axes whose values the terms decide. The body is then `at
+    /// == b ? value : nothing`, the contribution of a term to an element; code that iterates over
+    /// terms stores [`Stage::term`] at its position instead.
     pub scatter: Vec<Scatter>,
     /// The statement in the source text.
     pub span: Span,
 }
 
-/// A recurrence along one spatial axis: elements are computed from earlier ones of the same line,
-/// whose other subscripts are the same.
+/// A recurrence along one spatial axis: elements are computed from earlier ones on the same line,
+/// where all other subscripts are equal.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scan {
-    /// The axis, whose points have to be computed in order.
+    /// The axis, whose points must be computed in order.
     pub axis: AxisId,
-    /// Whether the last point is the first to be computed.
+    /// Whether points are computed from last to first.
     pub backwards: bool,
-    /// What stands for elements before the first one. The body has it wherever it reads the output.
+    /// The value of elements before the first one. The body contains it wherever it reads the
+    /// output.
     pub start: Expr,
 }
 
-/// How the values of a stage's body reach its output.
+/// How body values are combined into the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Combine {
     /// One value per element.
     Assign,
-    /// A reduction from the operator's neutral element.
+    /// A reduction that starts from the operator's neutral element.
     Reduce(ReductionOp),
-    /// A reduction onto the values of the base.
+    /// A reduction that starts from the values of the base.
     Accumulate(ReductionOp),
 }
 
@@ -165,7 +166,7 @@ impl Combine {
     }
 }
 
-/// Whether an axis ranges over elements of the output or over terms of a reduction.
+/// The kind of an axis: over elements of the output or over terms of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AxisKind {
@@ -188,7 +189,7 @@ pub struct Axis {
     pub lo: i64,
     /// One past the last value; above `lo`.
     pub hi: i64,
-    /// Why the range is what it is.
+    /// The reason for the range.
     pub reason: RangeReason,
 }
 
@@ -200,20 +201,20 @@ impl Axis {
     }
 }
 
-/// Why a range is what it is, for people to read.
+/// The reason for a range, for messages.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum RangeReason {
-    /// A `where` clause says so.
+    /// A `where` clause.
     Where {
         /// The constraint.
         span: Span,
     },
-    /// It is as large as these accesses allow.
+    /// The largest range that these accesses allow.
     Access {
         /// The round of inference that settled it, from 1.
         round: u32,
-        /// The accesses that set the upper end.
+        /// The accesses that determine the upper bound.
         limits: Vec<AccessLimit>,
     },
 }
@@ -227,18 +228,18 @@ pub struct AccessLimit {
     pub dimension: usize,
     /// The extent of that dimension.
     pub extent: i64,
-    /// The name that the signature has for the extent.
+    /// The name of the extent in the signature.
     pub size: Option<String>,
     /// The subscript as text.
     pub subscript: String,
     /// The access in the source text.
     pub span: Span,
-    /// Whether the access is the one on the left of the statement.
+    /// Whether the access is on the left side.
     pub is_target: bool,
 }
 
 impl Program {
-    /// The tensor of an id.
+    /// The tensor with an id.
     ///
     /// Ids come from this program; an id of another program may panic.
     #[must_use]
@@ -251,7 +252,7 @@ impl Program {
         (0..self.inputs as u32).map(TensorId)
     }
 
-    /// The stage that makes a tensor; `None` for an input.
+    /// The stage that computes a tensor; `None` for an input.
     #[must_use]
     pub fn stage_of(&self, id: TensorId) -> Option<&Stage> {
         self.stages.get((id.0 as usize).checked_sub(self.inputs)?)
@@ -259,7 +260,7 @@ impl Program {
 }
 
 impl Tensor {
-    /// The number of elements; binding refuses tensors for which this would overflow.
+    /// The number of elements; binding rejects tensors for which this would overflow.
     #[must_use]
     pub fn elements(&self) -> i64 {
         self.shape.iter().product()
@@ -283,13 +284,13 @@ impl Tensor {
 }
 
 impl Stage {
-    /// The axis of an id of this stage.
+    /// The axis with an id of this stage.
     #[must_use]
     pub fn axis(&self, id: AxisId) -> &Axis {
         &self.axes[id.0 as usize]
     }
 
-    /// Whether data decide where it reads or writes.
+    /// Whether it has data-dependent subscripts.
     #[must_use]
     pub fn has_data_subscripts(&self) -> bool {
         let mut found = !self.scatter.is_empty();
@@ -297,8 +298,7 @@ impl Stage {
         found
     }
 
-    /// Calls `visit` with every read of a tensor that other stages make or the caller supplies; a
-    /// recurrence reads its own output as well.
+    /// Calls `visit` with every read of another tensor; a recurrence also reads its own output.
     pub fn walk_inputs<'a>(&'a self, visit: &mut impl FnMut(&'a Read)) {
         self.body.walk_reads(&mut |read| {
             if read.tensor != self.output {
@@ -307,7 +307,7 @@ impl Stage {
         });
     }
 
-    /// Whether an expression is an element of the output, which a recurrence reads.
+    /// Whether an expression is a self-read of a recurrence.
     #[must_use]
     pub fn is_own_read(&self, expr: &Expr) -> bool {
         matches!(expr, Expr::Read(read) if read.tensor == self.output)
@@ -331,9 +331,9 @@ impl Stage {
     }
 }
 
-/// Prints the program as source text with every size a number and every range spelled out. The
-/// text parses and binds to a program with the same [hash](Program::hash): names that would be
-/// captured there are replaced, since calls were inlined.
+/// Prints the program as source text with every size a number and every range explicit. The text
+/// parses and binds to a program with the same [hash](Program::hash): names that inlining would
+/// capture are replaced.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&print::program_text(self))

@@ -1,8 +1,8 @@
-//! Names that are clear in one scope: by position, or those of the text where these are.
+//! Capture-free names: by position, or from the source where unambiguous.
 //!
-//! Calls are inlined, so the names of a program come from several scopes: an index of one definition may be
-//! called like a tensor of another, and two versions of a tensor that are needed side by side may share a name. Whoever
-//! prints a program to read it again needs names that capture nothing:
+//! Calls are inlined, so the names of a program come from several scopes: an index of one
+//! definition may have the name of another's tensor, and two live versions of a tensor may share a
+//! name. A program that is printed to be parsed again needs names that capture nothing:
 //!
 //! ```text
 //! y(i) +=! x(i+s) * w(s)        v_2(i_0) +=! v_0(i_0 + i_1) * v_1(i_1)
@@ -17,12 +17,12 @@ use crate::builtin::{Builtin, CONSTANTS};
 use crate::dtype::DType;
 use crate::syntax::ast::CONCAT;
 
-/// Words that no name may be, beside types, functions and constants.
+/// Reserved words, besides types, functions and constants.
 const KEYWORDS: [&str; 5] = ["def", "where", "const", "true", "false"];
 
 impl Program {
-    /// The program with names by position: `v_0`, `v_1` for tensors and `i_0`, `i_1` for axes, the same for all
-    /// programs of one [hash](Program::hash). The name of the definition stays.
+    /// The program with positional names: `v_0`, `v_1` for tensors and `i_0`, `i_1` for axes, equal
+    /// for all programs of one [hash](Program::hash). The name of the definition is kept.
     #[must_use]
     pub fn canonically_named(&self) -> Program {
         let by_position = |id: TensorId| format!("v_{}", id.0);
@@ -34,7 +34,7 @@ impl Program {
         self.named(tensors, &mut axis)
     }
 
-    /// Whether tensors and axes have the same names as those of a program of the same hash.
+    /// Whether tensors and axes are named as in a program of the same hash.
     #[must_use]
     pub fn is_named_like(&self, other: &Program) -> bool {
         let tensors = |program: &Program| -> Vec<String> {
@@ -48,7 +48,7 @@ impl Program {
             && self.stages.iter().zip(&other.stages).all(same_axes)
     }
 
-    /// A message about this program in the names of another one of the same hash.
+    /// Translates a message about this program to the names of another one of the same hash.
     #[must_use]
     pub fn retold(&self, message: &str, to: &Program) -> String {
         let axes = |program: &Program| -> Vec<String> {
@@ -73,8 +73,8 @@ impl Program {
         told
     }
 
-    /// The program with the names that it is printed with: those of its text, but for names that would mean something
-    /// else in one scope.
+    /// The program with the names that it is printed with: those of its source, except names that
+    /// would be captured.
     #[must_use]
     pub fn as_printed(&self) -> Program {
         let mut taken: HashSet<String> =
@@ -111,7 +111,7 @@ impl Program {
     }
 }
 
-/// A name like another one that nothing has yet.
+/// A similar name that is unused.
 pub(super) fn similar(name: &str, taken: &mut HashSet<String>) -> String {
     let name = (2u64..)
         .map(|number| format!("{name}_{number}"))
@@ -129,14 +129,14 @@ fn is_reserved(name: &str) -> bool {
         || KEYWORDS.contains(&name)
 }
 
-/// What tensors are called: as `wanted` says (by the tensor and the name of what it starts from) where a text with these
-/// names means the program, and as `fresh` says elsewhere.
+/// Names tensors: by `wanted` (from the tensor and the name of its base) where a text with these
+/// names means the program, and by `fresh` elsewhere.
 fn tensor_names(
     program: &Program,
     wanted: &dyn Fn(TensorId, Option<&str>) -> String,
     fresh: &mut dyn FnMut(TensorId, &str) -> String,
 ) -> Vec<String> {
-    // An input whose name is written has to be a result: those that are not keep their names to themselves.
+    // An input whose name is written must be a result; the others keep their names exclusive.
     let mut kept = vec![false; program.inputs];
     loop {
         let mut scope = Scope { kept: &kept, last: last_uses(program), held: HashMap::new() };
@@ -153,7 +153,7 @@ fn tensor_names(
     }
 }
 
-/// The last stage that needs each tensor; beyond the last one for what is returned.
+/// The last stage that uses each tensor; past the end for results.
 fn last_uses(program: &Program) -> Vec<usize> {
     let mut last = vec![0; program.tensors.len()];
     for (number, stage) in program.stages.iter().enumerate() {
@@ -164,7 +164,7 @@ fn last_uses(program: &Program) -> Vec<usize> {
     last
 }
 
-/// Which tensor a name stands for, statement by statement.
+/// The tensor of each name, statement by statement.
 struct Scope<'a> {
     kept: &'a [bool],
     last: Vec<usize>,
@@ -192,8 +192,8 @@ impl Scope<'_> {
         names
     }
 
-    /// Whether a statement may write to a name: what the name stands for is what the statement starts from, if from
-    /// anything, and nobody needs it afterwards.
+    /// Whether a statement may write to a name: the name must refer to the statement's base, if it
+    /// has one, and be dead afterwards.
     fn may_hold(&self, name: &str, made: Option<(usize, &Stage)>) -> bool {
         let Some(before) = self.held.get(name) else { return true };
         let Some((number, stage)) = made else { return false };
@@ -212,7 +212,8 @@ mod tests {
         Module::parse("test.tc", text).unwrap().bind(def, sizes.iter().copied()).unwrap()
     }
 
-    /// What is printed means the same program, under names of the text and by position.
+    /// Checks that the printed program binds to the same program, with source names and positional
+    /// names.
     fn read_again(program: &Program) -> [String; 2] {
         let none: [(&str, i64); 0] = [];
         [program.to_string(), program.canonically_named().to_string()].map(|text| {
@@ -286,7 +287,8 @@ def f(float(A) i_1, float(B) v_1) -> (v_4) {
                       O(j) max=! uint16(0 * i) where j in 0:N, i in 0:16
                       P() +=! x(j) where i in 0:3
                     }";
-        // The second statement does not use `i`, and is refused; the first does, and 0 is all that is left of it.
+        // The second statement does not use `i`, and is rejected; the first one does, although only
+        // 0 is left of it.
         assert!(Module::parse("test.tc", text).is_err());
         let text = text.replace("x(j) where", "x(j) + float(i - i) where");
         let [text, _] = read_again(&bound(&text, "f", &[("N", 4)]));

@@ -1,4 +1,4 @@
-//! The program as source text, and index expressions as text.
+//! Prints programs as source text, and index expressions.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,8 +11,8 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExprKind, Ident};
 use crate::syntax::{print_def, print_expr};
 
-/// The program as a `def` that binds, without any sizes, to the same program. A stage that updates
-/// a tensor which keeps its name is a call of a `def` of its own.
+/// The program as a `def` that binds to the same program without any sizes. A stage that updates a
+/// tensor under the same name becomes a call of a separate `def`.
 pub(super) fn program_text(program: &Program) -> String {
     let program = &program.as_printed();
     let names = program.tensors.iter().map(|tensor| tensor.name.clone());
@@ -38,7 +38,7 @@ pub(super) fn program_text(program: &Program) -> String {
     parts.join("\n")
 }
 
-/// A `def` of one statement, which updates its first parameter.
+/// A `def` of one statement that updates its first parameter.
 fn update(program: &Program, stage: &Stage, base: TensorId, name: String) -> ast::Def {
     let mut others = BTreeSet::new();
     stage.body.walk_reads(&mut |read| {
@@ -57,7 +57,7 @@ fn update(program: &Program, stage: &Stage, base: TensorId, name: String) -> ast
     }
 }
 
-/// The call of a `def` that computes a stage; it is given the tensors that its parameters are called like.
+/// The call of a stage's `def`, with arguments named like its parameters.
 fn call(program: &Program, stage: &Stage, callee: &ast::Def) -> ast::Stmt {
     let args = callee.params.iter().map(|param| expr(ExprKind::Name(param.name.name.clone())));
     ast::Stmt::Call(ast::Call {
@@ -68,7 +68,7 @@ fn call(program: &Program, stage: &Stage, callee: &ast::Def) -> ast::Stmt {
     })
 }
 
-/// An expression as text, with names for axes and tensors.
+/// Prints an expression, with names for axes and tensors.
 #[must_use]
 pub fn expr_text(
     expr: &Expr,
@@ -79,20 +79,21 @@ pub fn expr_text(
     print_expr(&Names { axis, tensor, dtype, own: None }.expr(expr, true))
 }
 
-/// An index expression as text, with names for axes and tensors.
+/// Prints an index expression, with names for axes and tensors.
 #[must_use]
 pub fn index_text(
     index: &Index,
     axis: &impl Fn(AxisId) -> String,
     tensor: &impl Fn(TensorId) -> String,
 ) -> String {
-    // Types decide only whether a conversion inside a product of data shows; either reads well.
+    // Types only decide whether a conversion inside a product of data is printed; either is
+    // readable.
     let names = Names { axis, tensor, dtype: &|_| DType::Int32, own: None };
     print_expr(&names.index(index))
 }
 
 impl Stage {
-    /// The statement of the stage as text, with the names that the program uses.
+    /// Prints the statement of the stage, with the names of the program.
     #[must_use]
     pub fn text(&self, program: &Program) -> String {
         let stmt = ast::Stmt::Comprehension(stmt(program, self, false));
@@ -177,7 +178,7 @@ fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Comprehension {
     }
 }
 
-/// The axes that nothing in the statement depends on: they only say how many terms there are.
+/// The axes that the statement does not use: they only determine the number of terms.
 fn unused(stage: &Stage) -> impl Iterator<Item = &Axis> {
     let is_used = move |id: AxisId| {
         let is_it = |axis: AxisId| axis == id;
@@ -189,7 +190,7 @@ fn unused(stage: &Stage) -> impl Iterator<Item = &Axis> {
     axes.filter(move |(id, _)| !is_used(*id)).map(|(_, axis)| axis)
 }
 
-/// An expression that uses an axis and has the same value: a range needs a variable that the statement uses.
+/// An equal expression that uses an axis: a range needs a variable that the statement uses.
 fn use_in(value: ast::Expr, axis: &Axis) -> ast::Expr {
     let name = expr(ExprKind::Name(axis.name.clone()));
     let nothing = expr(ExprKind::Arith(ArithOp::Mul, Box::new(integer(0)), Box::new(name)));
@@ -198,7 +199,7 @@ fn use_in(value: ast::Expr, axis: &Axis) -> ast::Expr {
     expr(ExprKind::Select(Box::new(expr(always)), Box::new(value), otherwise))
 }
 
-/// An integer as index arithmetic; the text has no negative literals.
+/// An integer as index arithmetic; the language has no negative literals.
 fn integer(value: i128) -> ast::Expr {
     match u64::try_from(value) {
         Ok(value) => expr(ExprKind::Int(value)),
@@ -234,12 +235,12 @@ fn float(dtype: DType, value: f64) -> ast::Expr {
     expr(ExprKind::Float(if same { short } else { value }))
 }
 
-/// What axes and tensors are called.
+/// The names of axes and tensors.
 struct Names<'a, A, T, D> {
     axis: &'a A,
     tensor: &'a T,
     dtype: &'a D,
-    /// The tensor that a recurrence computes; what stands in for its reads goes without saying.
+    /// The output of a recurrence; the guards of its self-reads are not printed.
     own: Option<TensorId>,
 }
 
@@ -300,7 +301,7 @@ where
     }
 
     /// A value inside index arithmetic. Products and quotients of index arithmetic are 64-bit
-    /// arithmetic on converted operands; the conversions go without saying there.
+    /// arithmetic on converted operands; the conversions are implicit.
     fn nonlinear(&self, value: &Expr) -> ast::Expr {
         match value {
             Expr::Arith(op, a, b) if value.dtype(self.dtype) == DType::Int64 => {
@@ -325,7 +326,7 @@ where
         matches!(value, Expr::Read(read) if self.own == Some(read.tensor))
     }
 
-    /// Whether a value has its type by itself, so that a literal beside it may stay bare.
+    /// Whether a value determines its type, so that a literal beside it needs no conversion.
     fn has_type(&self, value: &Expr) -> bool {
         match value {
             Expr::Const(scalar) => scalar.dtype() == DType::Bool,
@@ -337,7 +338,8 @@ where
         }
     }
 
-    /// The operands of an operator: literals stay bare where another operand gives the type.
+    /// The operands of an operator: literals need no conversion where another operand gives the
+    /// type.
     fn operands<'e>(
         &self,
         operands: impl IntoIterator<Item = &'e Expr>,
@@ -354,7 +356,7 @@ where
         (next(), next())
     }
 
-    /// A value; `bare` says that its type is clear from what surrounds it.
+    /// A value; `bare` says that its type is clear from the context.
     fn expr(&self, value: &Expr, bare: bool) -> ast::Expr {
         let conversion =
             |dtype: DType, operand| expr(ExprKind::Apply(ident(dtype.name()), vec![operand]));
@@ -387,7 +389,7 @@ where
                 expr(ExprKind::Select(Box::new(self.expr(condition, false)), a, b))
             }
             Expr::Call(builtin, args) => {
-                // Bare integers as arguments would be index arithmetic, which is folded.
+                // Unconverted integer arguments would be index arithmetic, which is folded.
                 expr(ExprKind::Apply(ident(builtin.name()), self.operands(args, false)))
             }
             Expr::Cast(dtype, a) => conversion(*dtype, self.expr(a, false)),
@@ -408,7 +410,7 @@ where
         let literal = match dtype {
             DType::Bool => return expr(ExprKind::Bool(scalar.as_integer() != 0)),
             dtype if dtype.is_float() => float(dtype, scalar.as_f64()),
-            // Beyond the largest literal: the number that wraps around to it.
+            // Beyond the largest literal: prints the number that wraps around to it.
             DType::UInt64 if scalar.as_integer() > i128::from(i64::MAX) => {
                 let below = scalar.as_integer() - (1i128 << 64);
                 let difference =
@@ -421,7 +423,8 @@ where
     }
 }
 
-/// Writes a divisor of zero as something that is: the literal is refused, and what sizes come to is not.
+/// Prints a zero divisor as an expression: a literal zero is rejected, a size expression that is
+/// zero is not.
 fn respell_zero(divisor: &mut ast::Expr) {
     match &mut divisor.kind {
         ExprKind::Int(0) => {

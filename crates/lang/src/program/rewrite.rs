@@ -1,33 +1,34 @@
-//! Rebuilding expressions with other axes and other reads.
+//! Rewrites expressions: replaces axes, reads and subexpressions.
 
 use super::{Atom, AxisId, Expr, Index, Read};
 
-/// What becomes of the parts of an expression. Every method returns `None` where index arithmetic
-/// overflows, and the rewriting of the whole then does.
+/// The rewrite rules for parts of an expression. A method returns `None` if index arithmetic
+/// overflows, which fails the whole rewrite.
 pub trait Rewrite {
-    /// What stands in for an axis.
+    /// Rewrites an axis.
     fn axis(&mut self, axis: AxisId) -> Option<Index> {
         Some(Index::axis(axis))
     }
 
-    /// What stands in for a read whose subscripts are rewritten already.
+    /// Rewrites a read whose subscripts are rewritten already.
     fn read(&mut self, read: Read) -> Option<Expr> {
         Some(Expr::Read(read))
     }
 
-    /// What stands in for a whole index expression that is rewritten already.
+    /// Rewrites a whole index expression whose parts are rewritten already.
     fn index(&mut self, index: Index) -> Option<Index> {
         Some(index)
     }
 
-    /// What stands in for an expression that is neither a read nor a leaf and is rewritten already.
+    /// Rewrites an expression that is neither a read nor a leaf and whose operands are rewritten
+    /// already.
     fn expr(&mut self, expr: Expr) -> Option<Expr> {
         Some(expr)
     }
 }
 
 impl Index {
-    /// The index with other axes and values, in normal form; `None` where a coefficient overflows.
+    /// Rewrites the index, in normal form; `None` if a coefficient overflows.
     pub fn rewrite(&self, rules: &mut dyn Rewrite) -> Option<Index> {
         let rebuilt = self.rebuild(rules)?;
         rules.index(rebuilt)
@@ -51,7 +52,7 @@ impl Index {
 }
 
 impl Expr {
-    /// The expression with other axes and reads; `None` where index arithmetic overflows.
+    /// Rewrites the expression; `None` if index arithmetic overflows.
     pub fn rewrite(&self, rules: &mut dyn Rewrite) -> Option<Expr> {
         let mut boxed = |expr: &Expr| expr.rewrite(rules).map(Box::new);
         let rebuilt = match self {
@@ -99,7 +100,7 @@ impl Expr {
 }
 
 impl Index {
-    /// Whether the index depends on one of the axes for which `is` holds, also through data.
+    /// Whether the index depends on one of the axes for which `is` holds, including through data.
     pub fn mentions(&self, is: &impl Fn(AxisId) -> bool) -> bool {
         let mut found = false;
         self.walk_axes(&mut |axis| found |= is(axis));
@@ -146,7 +147,7 @@ mod tests {
             .unwrap()
             .add(&Index::axis(AxisId(20)).scale(3).unwrap())
             .unwrap()
-            // Multiples leave the quotient: (8a + b) / 4 = 2a + b / 4.
+            // Multiples are factored out: (8a + b) / 4 = 2a + b / 4.
             .add(&Index::axis(AxisId(11)).scale(2).unwrap())
             .unwrap()
             .add(&Index::axis(AxisId(21)).div(4).unwrap())

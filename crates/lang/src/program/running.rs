@@ -1,27 +1,29 @@
-//! Running sums, products, minima and maxima: recurrences whose terms may be combined in any order.
+//! Running (prefix) sums, products, minima and maxima.
+//!
+//! These are recurrences whose terms may be combined in any order.
 
 use super::{Expr, Index, Read, Stage, TensorId};
 use crate::builtin::Builtin;
 use crate::dtype::DType;
 use crate::ops::{ArithOp, ReductionOp};
 
-/// A value that combines the element before it with a term, as `y(t-1) + x(t)` does.
+/// A value that combines the previous element with a term, as `y(t-1) + x(t)` does.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Running<'e> {
-    /// What they are combined with.
+    /// The operator.
     pub op: ReductionOp,
-    /// The element before: `t - 1 >= lo ? y(t - 1) : start`, or the read alone where it is known to be there.
+    /// The previous element: `t - 1 >= lo ? y(t - 1) : start`, or the bare read where it is known
+    /// to exist.
     pub before: &'e Expr,
-    /// The read in it.
+    /// The read of the previous element.
     pub read: &'e Read,
-    /// The term, which reads nothing of the tensor.
+    /// The term, which does not read the output.
     pub term: Expr,
 }
 
 impl<'e> Running<'e> {
-    /// The value of an element of a tensor as such a combination; `None` if it is another one. Which element is read is
-    /// for the caller to look at.
+    /// Matches a value of this form; `None` for any other. The caller checks which element is read.
     ///
     /// ```
     /// use tensorwright_lang::Module;
@@ -50,7 +52,7 @@ impl<'e> Running<'e> {
         Some(Self { op, before, read, term: term? })
     }
 
-    /// Two values combined.
+    /// Combines two values.
     #[must_use]
     pub fn combined(op: ReductionOp, a: Expr, b: Expr) -> Expr {
         match op {
@@ -61,8 +63,8 @@ impl<'e> Running<'e> {
         }
     }
 
-    /// Whether elements of a type may be combined in any order. Those of types that numbers are only stored in are
-    /// rounded at every step, so that their sums have an order.
+    /// Whether elements of a type may be combined in any order. Storage-only types are rounded at
+    /// every step, so the order of their sums matters.
     #[must_use]
     pub fn is_associative(&self, dtype: DType) -> bool {
         match self.op {
@@ -75,8 +77,8 @@ impl<'e> Running<'e> {
 }
 
 impl Stage {
-    /// The body of a recurrence that combines the element one step before with a term, in any order; `None` if the stage is
-    /// none.
+    /// The body of a recurrence that combines the element one step before with a term, in any
+    /// order; `None` for other stages.
     #[must_use]
     pub fn running(&self, dtype: DType) -> Option<Running<'_>> {
         let scan = self.scan.as_ref()?;
@@ -88,7 +90,7 @@ impl Stage {
     }
 }
 
-/// The operands of what a reduction may do step by step.
+/// The operands of a reduction operator.
 fn operands(expr: &Expr) -> Option<(ReductionOp, &Expr, &Expr)> {
     match expr {
         Expr::Arith(ArithOp::Add, a, b) => Some((ReductionOp::Sum, a, b)),
@@ -102,7 +104,7 @@ fn operands(expr: &Expr) -> Option<(ReductionOp, &Expr, &Expr)> {
     }
 }
 
-/// The element before in a combination of values, and all others combined.
+/// The previous element in a combination of values, and all others combined.
 fn taken(expr: &Expr, op: ReductionOp, own: TensorId) -> Option<(&Expr, &Read, Option<Expr>)> {
     if let Some(read) = before(expr, own) {
         return Some((expr, read, None));
@@ -118,7 +120,7 @@ fn taken(expr: &Expr, op: ReductionOp, own: TensorId) -> Option<(&Expr, &Read, O
     Some((before, read, Some(rest)))
 }
 
-/// The read of the element before.
+/// The read of the previous element.
 fn before(expr: &Expr, own: TensorId) -> Option<&Read> {
     let read = match expr {
         Expr::Read(read) => read,

@@ -1,26 +1,26 @@
-//! Scatters: reductions whose terms decide to which element they belong.
+//! Scatters: reductions whose terms choose their output element.
 
 use super::{AxisId, Expr, Index, Location, Read, Scalar, Stage, TensorId};
 use crate::ops::{CompareOp, LogicOp};
 
-/// Where a term of a scatter goes, in one dimension of the output.
+/// The position of a scatter's term, in one dimension of the output.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scatter {
-    /// The spatial axis of the dimension, which goes over all of it. Neither positions nor values
+    /// The spatial axis of the dimension, which covers all of it. Neither positions nor values
     /// depend on such axes.
     pub axis: AxisId,
     /// The position.
     pub at: Index,
-    /// Whether data may put it outside, so that it must be checked when the program runs.
+    /// Whether it may be out of range at run time, so that it must be checked.
     pub checked: bool,
-    /// Where the source text has it.
+    /// Its place in the source text.
     pub place: Location,
 }
 
 impl Scatter {
-    /// What an element gets from a term: the value if its position is that of the element, and
-    /// nothing otherwise.
+    /// The contribution of a term to an element: the value if its position matches, and nothing
+    /// otherwise.
     #[must_use]
     pub fn body(scatter: &[Scatter], value: Expr, nothing: Scalar) -> Expr {
         let here =
@@ -73,7 +73,7 @@ impl Stage {
         self.scatter.iter().any(|scatter| scatter.axis == axis)
     }
 
-    /// The number of values that are computed: the terms of all elements, each of a scatter once.
+    /// The number of computed values: the terms of all elements, each term of a scatter once.
     #[must_use]
     pub fn iterations(&self) -> u128 {
         let axes = (0..).map(AxisId).zip(&self.axes);

@@ -1,20 +1,21 @@
-//! Programs for inputs that do not lie in memory row by row.
+//! Programs for strided (non-dense) inputs.
 //!
 //! ```text
-//! x(n,d), rows of 128 of which 64 are x:   memory(n, d + 64), of shape (N, 128)
+//! x(n,d), a slice of rows of length 128:    memory(n, d + 64), of shape (N, 128)
 //! x(n,d), transposed:                      memory(d, n)
-//! x(n,d), all rows are one:                memory(d)
+//! x(n,d), broadcast along n:               memory(d)
 //! ```
 //!
-//! Memory is the smallest dense tensor that ends with the last element of the input. It begins before the first one by
-//! [`Program::with_strides`]'s number of elements, where there may be nothing: elements are read forwards only.
+//! `memory` is the smallest dense tensor that ends with the last element of the input. It begins
+//! before the first element by the number of elements that [`Program::with_strides`] returns;
+//! nothing may be there, since elements are only read forwards.
 
 use super::{Atom, Expr, Index, Program, Read, Rewrite, TensorId};
 
 impl Program {
-    /// The same program with an input whose neighbours along each axis are `strides` elements apart, and the number of elements by which
-    /// the memory that it then wants begins before the first element. `None` if no dense tensor has such parts, or if what is read is not
-    /// certain to lie behind the first element.
+    /// The program with an input whose neighbours along each axis are `strides` elements apart, and
+    /// the number of elements by which the required memory begins before the first element. `None`
+    /// if no dense tensor has such parts, or if a read may lie before the first element.
     #[must_use]
     pub fn with_strides(&self, input: TensorId, strides: &[i64]) -> Option<(Program, i64)> {
         let tensor =
@@ -22,7 +23,7 @@ impl Program {
         if tensor.shape.len() != strides.len() || strides.iter().any(|stride| *stride < 0) {
             return None;
         }
-        // The axes that move, from the outermost of memory to the innermost.
+        // The axes with a nonzero stride, from the outermost of memory to the innermost.
         let mut axes: Vec<usize> = (0..strides.len())
             .filter(|axis| tensor.shape[*axis] > 1 && strides[*axis] > 0)
             .collect();
@@ -66,10 +67,10 @@ impl Program {
     }
 }
 
-/// Reads of an input have other subscripts.
+/// Rewrites the subscripts of reads of an input.
 struct Relaid {
     input: TensorId,
-    /// The axes of the input in the order of memory, and by how much each is moved.
+    /// The axes of the input in memory order, and the offset of each.
     moved: Vec<(usize, i64)>,
     apart: i64,
 }
@@ -79,7 +80,7 @@ impl Rewrite for Relaid {
         if read.tensor != self.input {
             return Some(Expr::Read(read));
         }
-        // What is read beside an element must not lie before it.
+        // Reads next to an element must not lie before it.
         let is_forward = |index: &Index| {
             index
                 .terms()

@@ -1,13 +1,14 @@
-//! Positions of extremes, `at(m) argmax=! A(m,n)`, as two plain reductions: the extreme, and the first position that
-//! has it.
+//! Lowers `argmax=!` and `argmin=!` to two plain reductions.
+//!
+//! They compute the extreme, and its first position:
 //!
 //! ```text
 //! at_value(m) max=! A(m,n)
 //! at(m) min=! A(m,n) == at_value(m) || A(m,n) != A(m,n) ? n : 2147483647
 //! ```
 //!
-//! As in PyTorch and NumPy the first of several equal ones counts, and a NaN is the extreme: then nothing is equal to
-//! it, and the first NaN counts.
+//! As in PyTorch and NumPy the first of several equal extremes counts, and a NaN is the extreme:
+//! then nothing is equal to it, and the first NaN counts.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::ops::{AssignOp, CompareOp, LogicOp, ReductionOp};
 use crate::source::Span;
 
-/// Replaces the statements of a definition that ask for positions.
+/// Lowers the `argmax=!` and `argmin=!` statements of a definition.
 pub(super) fn expand(def: &mut Def, diagnostics: &mut Vec<Diagnostic>) {
     let asks = |stmt: &Stmt| matches!(stmt, Stmt::Comprehension(stmt) if stmt.position);
     if !def.body.iter().any(asks) {
@@ -42,9 +43,9 @@ pub(super) fn expand(def: &mut Def, diagnostics: &mut Vec<Diagnostic>) {
 
 /// The names of a definition.
 struct Names {
-    /// Tensors, scalars and sizes: all that are no index variables.
+    /// Tensors, scalars and sizes: all that are not index variables.
     fixed: HashSet<String>,
-    /// All others that stand somewhere.
+    /// All other names in use.
     free: HashSet<String>,
 }
 
@@ -72,7 +73,7 @@ impl Names {
         Self { fixed, free }
     }
 
-    /// The one index variable that stands on the right only.
+    /// The single index variable that is only on the right side.
     fn reduced(&self, stmt: &Comprehension) -> Result<String, Diagnostic> {
         let op = if is_max(stmt) { "argmax=!" } else { "argmin=!" };
         if let Some(span) = stmt.scan.as_ref().map(|scan| scan.span) {
@@ -107,7 +108,7 @@ impl Names {
             .help(help))
     }
 
-    /// The extreme, and its position.
+    /// The statements of the extreme and of its position.
     fn expanded(&mut self, stmt: Comprehension, var: String) -> [Stmt; 2] {
         let span = stmt.span;
         let made = |kind| Expr { kind, span };
@@ -132,7 +133,7 @@ impl Names {
         [Stmt::Comprehension(extreme), Stmt::Comprehension(place)]
     }
 
-    /// A name that nothing has.
+    /// A fresh name.
     fn fresh(&mut self, target: &str) -> String {
         let taken = |name: &String| self.fixed.contains(name) || self.free.contains(name);
         let numbered = (2..).map(|number| format!("{target}_value{number}"));

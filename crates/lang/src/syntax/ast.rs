@@ -1,35 +1,35 @@
-//! The syntax tree: what the text says, before names and types are resolved.
+//! The syntax tree, before names and types are resolved.
 
 use crate::dtype::DType;
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, UnaryOp};
 use crate::source::Span;
 
-/// A name and where it stands.
+/// A name and its span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ident {
     /// The name.
     pub name: String,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
-/// A source text: several `def`s, and functions of numbers.
+/// A source text: `def`s and scalar functions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Module {
-    /// The functions in the order of the text.
+    /// The functions, in source order.
     pub functions: Vec<Function>,
-    /// The definitions in the order of the text.
+    /// The definitions, in source order.
     pub defs: Vec<Def>,
 }
 
-/// `fn name(params) = body`: a function of numbers, for which its uses stand.
+/// `fn name(params) = body`: a scalar function, expanded at its uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
     /// The name.
     pub name: Ident,
     /// The parameters.
     pub params: Vec<Ident>,
-    /// What it stands for.
+    /// The body.
     pub body: Expr,
     /// From `fn` to the end of the body.
     pub span: Span,
@@ -68,14 +68,14 @@ pub struct Param {
 /// One size of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dim {
-    /// A size that is bound when the program is.
+    /// A size, bound later.
     Name(Ident),
     /// A size fixed in the text.
     Literal(i64, Span),
 }
 
 impl Dim {
-    /// Where it stands.
+    /// Its span.
     #[must_use]
     pub fn span(&self) -> Span {
         match self {
@@ -114,14 +114,14 @@ pub struct Comprehension {
     pub indices: Vec<Ident>,
     /// `=`, or a reduction.
     pub op: AssignOp,
-    /// Whether it is the position of the extreme that is wanted: `argmax=!` or `argmin=!`. [`expand`](super::expand)
-    /// makes two plain reductions of it.
+    /// Whether it computes the position of the extreme: `argmax=!` or `argmin=!`, which
+    /// [`expand`](super::expand) lowers to two plain reductions.
     pub position: bool,
     /// The value.
     pub rhs: Expr,
     /// The `scan` clause, which makes the statement a recurrence.
     pub scan: Option<ScanClause>,
-    /// The `scatter` clauses: data decide where in these dimensions a value goes.
+    /// The `scatter` clauses: the data-dependent positions of values.
     pub scatter: Vec<ScatterClause>,
     /// The `where` clause.
     pub constraints: Vec<RangeConstraint>,
@@ -132,9 +132,9 @@ pub struct Comprehension {
 /// `scan var from start`
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanClause {
-    /// The index variable along which elements are computed from earlier ones.
+    /// The index variable of the recurrence.
     pub var: Ident,
-    /// The value of what lies before the first element.
+    /// The value of elements before the first one.
     pub start: Expr,
     /// The whole clause.
     pub span: Span,
@@ -182,7 +182,7 @@ pub struct RangeConstraint {
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
-    /// Where it stands (with parentheses around it left out).
+    /// Its span (without parentheses around it).
     pub span: Span,
 }
 
@@ -199,13 +199,13 @@ pub enum ExprKind {
     Name(String),
     /// `A.0`: the size of dimension 0 of `A`.
     DimOf(Ident, u32),
-    /// `A(i, j)`, `exp(x)` or `float(x)`: which one is decided when names are resolved.
+    /// `A(i, j)`, `exp(x)` or `float(x)`; name resolution tells them apart.
     Apply(Ident, Vec<Expr>),
     /// `-x`, `!x`
     Unary(UnaryOp, Box<Expr>),
-    /// `a + b` and its kin.
+    /// `a + b` and the like.
     Arith(ArithOp, Box<Expr>, Box<Expr>),
-    /// `a < b` and its kin.
+    /// `a < b` and the like.
     Compare(CompareOp, Box<Expr>, Box<Expr>),
     /// `a && b`, `a || b`
     Logic(LogicOp, Box<Expr>, Box<Expr>),
@@ -214,7 +214,7 @@ pub enum ExprKind {
 }
 
 impl Expr {
-    /// The expressions that it is made of, in the order of the text.
+    /// The operands, in source order.
     #[must_use]
     pub fn operands(&self) -> Vec<&Expr> {
         match &self.kind {
@@ -232,7 +232,7 @@ impl Expr {
         }
     }
 
-    /// The expressions that it is made of, to be changed.
+    /// The operands, mutable.
     #[must_use]
     pub fn operands_mut(&mut self) -> Vec<&mut Expr> {
         match &mut self.kind {
@@ -250,7 +250,7 @@ impl Expr {
         }
     }
 
-    /// Where a bare name first stands in the expression.
+    /// The first occurrence of a bare name in the expression.
     #[must_use]
     pub fn first_mention(&self, name: &str) -> Option<Span> {
         match &self.kind {
@@ -260,8 +260,8 @@ impl Expr {
     }
 }
 
-/// The deepest that expressions may nest; deeper ones are refused by the parser, so that no later
-/// pass can overflow its stack. A chain of operators (`a + b + c`) nests once per operator.
+/// The deepest nesting of expressions; the parser rejects deeper ones, so that no later pass can
+/// overflow its stack. A chain of operators (`a + b + c`) nests once per operator.
 pub const MAX_DEPTH: usize = 160;
 
 /// The name of the built-in operation that joins tensors along their last dimension.

@@ -1,21 +1,22 @@
-//! Spellings that people bring from other languages, and what to write instead. The lexer reports
-//! them and goes on as if the right thing had been written.
+//! Tokens of other languages, and their replacements.
+//!
+//! The lexer reports them and continues as if the replacement had been written.
 
 use super::token::TokenKind;
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp};
 
-/// A spelling that the language does not have.
+/// A token of another language.
 #[derive(Debug)]
 pub(super) struct Foreign {
-    /// As it stands in the text.
+    /// Its spelling.
     pub(super) spelling: &'static str,
-    /// The token that takes its place.
+    /// The replacement token.
     pub(super) recovery: TokenKind,
-    /// What is wrong, after the quoted spelling.
+    /// The message, after the quoted spelling.
     pub(super) problem: &'static str,
-    /// What to write.
+    /// The help text.
     pub(super) help: &'static str,
-    /// The text that mends it, where it is certain.
+    /// The fix, where it is certain.
     pub(super) fix: Option<&'static str>,
 }
 
@@ -46,7 +47,7 @@ const fn foreign(
     Foreign { spelling, recovery, problem, help, fix }
 }
 
-/// A character outside ASCII that stands for an operator.
+/// A non-ASCII character that looks like an operator.
 const fn look_alike(
     spelling: &'static str,
     recovery: TokenKind,

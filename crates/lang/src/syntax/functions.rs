@@ -1,12 +1,14 @@
-//! Functions of numbers that a text defines, `fn silu(x) = x * sigmoid(x)`, and the prelude of those that need no
-//! definition. [`expand`] replaces their uses by what they stand for, so that nothing behind the parser knows them:
+//! Expands user-defined scalar functions and those of the prelude.
+//!
+//! [`expand`] replaces uses of `fn silu(x) = x * sigmoid(x)` by its body, so later passes do not
+//! see functions:
 //!
 //! ```text
 //! y(i) = silu(x(i) + 1)    becomes    y(i) = (x(i) + 1) * sigmoid(x(i) + 1)
 //! ```
 //!
-//! A function has no types of its own: each use is checked with the types of its arguments. Names that a definition
-//! gives to tensors hide functions, and names of the text hide those of the prelude.
+//! A function is untyped: each use is checked with the types of its arguments. A definition's
+//! tensor names hide functions, and functions of the text hide those of the prelude.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -19,7 +21,7 @@ use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::dtype::DType;
 use crate::source::{Source, Span};
 
-/// The functions that every text has.
+/// The functions available in every text.
 pub const PRELUDE: &str = "\
 fn relu(x) = max(x, 0)
 fn gelu(x) = 0.5 * x * (1 + erf(x * 0.7071067811865476))
@@ -29,7 +31,7 @@ fn softplus(x) = (x > 0 ? x : 0) + log1p(exp(x > 0 ? -x : x))
 fn select(condition, a, b) = condition ? a : b
 ";
 
-/// How many nodes all functions of a text may expand to.
+/// The most nodes of all expansions of a text.
 const MAX_NODES: usize = 1 << 20;
 
 /// The functions of the prelude.
@@ -39,19 +41,19 @@ pub fn prelude() -> &'static [Function] {
     &FUNCTIONS
 }
 
-/// What became of the functions of a text.
+/// The result of expanding the functions of a text.
 #[derive(Debug, Default)]
 pub struct Expansion {
-    /// What is wrong with them.
+    /// The errors in functions.
     pub diagnostics: Vec<Diagnostic>,
-    /// The places of uses, and what the function there is. Everything that an expansion is made of, but for the
-    /// arguments, has the place of the use.
+    /// The spans of uses, and the function used. An expansion has the span of the use, except for
+    /// its arguments.
     pub uses: HashMap<Span, String>,
 }
 
 impl Expansion {
-    /// Says in a diagnostic about the place of a use which function stands there. What would mend the text of the
-    /// function is no change of its use.
+    /// Adds the function's name to a diagnostic inside an expansion, and drops its fix, which would
+    /// apply to the function and not to its use.
     pub fn explain(&self, diagnostic: &mut Diagnostic) {
         if let Some(definition) = diagnostic.span().and_then(|span| self.uses.get(&span)) {
             diagnostic.fix = None;
@@ -60,8 +62,7 @@ impl Expansion {
     }
 }
 
-/// Replaces uses of functions in the definitions of a text by what they stand for, and statements that ask for
-/// positions by the reductions that find them.
+/// Expands the functions and the `argmax=!` statements in the definitions of a text.
 pub fn expand(module: &mut Module) -> Expansion {
     let mut expander = Expander::default();
     let defs: HashSet<&str> = module.defs.iter().map(|def| def.name.name.as_str()).collect();
@@ -82,11 +83,11 @@ pub fn expand(module: &mut Module) -> Expansion {
     expander.expansion
 }
 
-/// A function whose body uses no others.
+/// A function whose body is fully expanded.
 struct ExpandedFunction {
     params: Vec<String>,
     body: Expr,
-    /// As the text has it.
+    /// Its definition in source text.
     definition: String,
     span: Span,
     is_prelude: bool,
@@ -105,7 +106,7 @@ impl Expander {
         self.expansion.diagnostics.push(diagnostic);
     }
 
-    /// Whether nothing else of the text has the name of a function.
+    /// Whether the name of a function is unique in the text.
     fn is_new(&mut self, function: &Function, defs: &[Def]) -> bool {
         let name = &function.name;
         let def = defs.iter().find(|def| def.name.name == name.name).map(|def| def.name.span);
@@ -121,7 +122,7 @@ impl Expander {
         false
     }
 
-    /// Reports what a function names that is none of its parameters.
+    /// Reports names in a function that are not its parameters.
     fn names(&mut self, function: &Function, all: &[Function]) {
         for (number, param) in function.params.iter().enumerate() {
             if let Some(first) = function.params[..number].iter().find(|it| it.name == param.name) {
@@ -253,7 +254,7 @@ impl Expander {
         }
     }
 
-    /// Expands what is inside first, so that bodies are never looked at again.
+    /// Expands operands first, so that bodies are never visited again.
     fn expr(&mut self, expr: &mut Expr, tensors: &HashSet<String>) {
         expr.operands_mut().into_iter().for_each(|operand| self.expr(operand, tensors));
         let ExprKind::Apply(callee, args) = &expr.kind else { return };
@@ -365,7 +366,7 @@ fn expanded_height(known: &ExpandedFunction, args: &[Expr]) -> usize {
     of(&known.body, &known.params, &heights)
 }
 
-/// The body with arguments for parameters. All of it but the arguments has the place of the use.
+/// Substitutes arguments for parameters. Everything except the arguments gets the span of the use.
 fn substituted(body: &Expr, params: &[String], args: &[Expr], span: Span) -> Expr {
     if let Some(arg) = param_number(body, params).and_then(|number| args.get(number)) {
         return arg.clone();
@@ -415,7 +416,7 @@ mod tests {
     fn uses_are_replaced_inside_out_and_names_do_not_clash() {
         assert_eq!(body("fn twice(x) = 2 * x", "twice(A(i) + 1)"), "B(i) = 2 * (A(i) + 1)");
         assert_eq!(body("fn f1(x, y) = x - y", "f1(f1(A(i), 1), 2)"), "B(i) = A(i) - 1 - 2");
-        // `i` of the function is its parameter, that of the statement an index variable.
+        // `i` in the function is its parameter, `i` in the statement an index variable.
         assert_eq!(body("fn g(i) = i * i", "g(A(i))"), "B(i) = A(i) * A(i)");
         assert_eq!(body("fn g(x, i) = i - x", "g(i, A(i))"), "B(i) = A(i) - i");
         assert_eq!(body("fn a(x) = x + 1 fn b(x) = 2 * a(x)", "b(A(i))"), "B(i) = 2 * (A(i) + 1)");

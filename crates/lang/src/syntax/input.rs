@@ -1,9 +1,9 @@
-//! From bytes to a [`Source`]: the checks that come before the first token.
+//! Validates source bytes: size and encoding.
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::source::{MAX_SOURCE_BYTES, Source, Span};
 
-/// Makes a source text of the bytes of a file.
+/// Creates a source text from the bytes of a file.
 ///
 /// # Errors
 /// E0107 if there are more than [`MAX_SOURCE_BYTES`] bytes, E0106 if they are not UTF-8.
@@ -12,15 +12,15 @@ pub fn source_from_bytes(name: &str, bytes: &[u8]) -> Result<Source, Diagnostics
         return Err(Diagnostics::new(Source::new(name, ""), vec![diagnostic]));
     }
     std::str::from_utf8(bytes).map(|text| Source::new(name, text)).map_err(|error| {
-        // Up to the first bad byte the lossy text has the offsets of the file, so that the place
-        // can be shown.
+        // Up to the first bad byte the lossy text has the offsets of the file, so the error can be
+        // shown.
         let source = Source::new(name, &String::from_utf8_lossy(bytes));
         let diagnostic = not_utf8(bytes, error.valid_up_to());
         Diagnostics::new(source, vec![diagnostic])
     })
 }
 
-/// E0107 for a text of more bytes than are read.
+/// E0107 for a text that is too large.
 pub(super) fn too_large(bytes: usize) -> Option<Diagnostic> {
     (bytes > MAX_SOURCE_BYTES).then(|| {
         Diagnostic::without_place(

@@ -1,5 +1,7 @@
-//! Text to tokens. Whatever stands in the text becomes tokens: what the language does not know is
-//! reported, and replaced by what was most likely meant or by a [`TokenKind::Error`].
+//! The lexer: text to tokens.
+//!
+//! It never fails: an unknown token is reported, and replaced by the most likely intended one or by
+//! a [`TokenKind::Error`].
 
 use super::foreign::{self, Foreign};
 use super::number::{self, NumberError};
@@ -11,14 +13,14 @@ use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp, ReductionOp};
 use crate::source::Span;
 use crate::text::is_obeyed;
 
-/// The most problems that one pass over the text reports: far more than anybody reads, and few
-/// enough that a large file of rubbish does not fill the memory.
+/// The most errors reported in one pass: far more than anyone reads, and few enough that a large
+/// invalid file does not fill the memory.
 pub(super) const MAX_REPORTS: usize = 1000;
 
-/// The longest text that a fix repeats.
+/// The longest text quoted in a fix.
 const MAX_FIX_BYTES: usize = 400;
 
-/// The tokens of a text, the last one a [`TokenKind::End`], and what is wrong with them.
+/// The tokens of a text, the last one a [`TokenKind::End`], and the errors.
 pub(super) fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut lexer = Lexer {
         text,
@@ -41,7 +43,7 @@ struct Lexer<'s> {
     first_on_line: bool,
     tokens: Vec<Token>,
     diagnostics: Vec<Diagnostic>,
-    /// The `[`s that are still open: where they stand, and their diagnostic.
+    /// The unclosed `[`s: their offsets, and their diagnostics.
     brackets: Vec<(usize, usize)>,
 }
 
@@ -81,12 +83,12 @@ impl<'s> Lexer<'s> {
         self.text.as_bytes().get(self.pos + ahead).copied()
     }
 
-    /// The bytes up to the end of the line.
+    /// The number of bytes up to the end of the line.
     fn line_len(&self) -> usize {
         self.rest().find('\n').unwrap_or(self.rest().len())
     }
 
-    /// The bytes of the word that starts `ahead` bytes from here.
+    /// The length of the word that starts `ahead` bytes from here.
     fn word_len(&self, ahead: usize) -> usize {
         let rest = &self.rest()[ahead..];
         rest.find(|c| !is_word(c)).unwrap_or(rest.len())
@@ -190,7 +192,7 @@ impl<'s> Lexer<'s> {
             len += self.word_len(len);
         }
         while point(self, len) {
-            // `1.2.3` is one mistake, not two numbers.
+            // `1.2.3` is one error, not two numbers.
             len += 1;
             len += self.word_len(len);
         }
@@ -199,7 +201,7 @@ impl<'s> Lexer<'s> {
             Ok(number::Number::Int(_)) => TokenKind::Int,
             Ok(number::Number::Float(_)) => TokenKind::Float,
             Err(error) => {
-                // It still stands where a number may stand.
+                // It is still in the position of a number.
                 self.report(bad_number(literal, error, self.span(len)));
                 TokenKind::Int
             }
@@ -245,7 +247,7 @@ impl<'s> Lexer<'s> {
         self.push(foreign.recovery, len);
     }
 
-    /// Anything else; a run of the same character is reported once.
+    /// Any other character; a run of the same one is reported once.
     fn unknown(&mut self, next: char) {
         let len = self.rest().find(|c| c != next).unwrap_or(self.rest().len());
         let shown = if next.is_ascii_graphic() {
@@ -268,7 +270,7 @@ impl<'s> Lexer<'s> {
         self.push(TokenKind::Error, len);
     }
 
-    /// Square brackets, which stand for parentheses. A pair of them is reported once.
+    /// Square brackets, read as parentheses. A pair of them is reported once.
     fn bracket(&mut self, next: char) {
         if next == '[' {
             self.brackets.push((self.pos, self.diagnostics.len()));

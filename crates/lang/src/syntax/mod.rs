@@ -1,9 +1,8 @@
-//! Text to syntax tree and back.
+//! Parsing and printing of source text.
 //!
-//! [`parse`] turns a [`Source`](crate::source::Source) into an [`ast::Module`] and the list of
-//! what is wrong with the text; it recovers from mistakes, so one run reports several of them.
-//! The `print_*` functions turn a tree back into canonical text: parsing what they print gives
-//! the same tree, up to places in the text.
+//! [`parse`] turns a [`Source`](crate::source::Source) into an [`ast::Module`] and a list of
+//! errors; it recovers from errors, so one run reports several of them. The `print_*` functions
+//! turn a tree back into canonical text: parsing it gives the same tree, up to spans.
 
 mod argmax;
 pub mod ast;

@@ -9,10 +9,10 @@ pub(super) enum Number {
     Float(f64),
 }
 
-/// What is wrong with a literal.
+/// The errors of literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberError {
-    /// It has the form of no literal.
+    /// It is malformed.
     Malformed,
     /// An integer of more than 64 bits.
     IntTooLarge,

@@ -1,4 +1,4 @@
-//! Syntax tree to canonical text: as few parentheses as precedence allows, one statement per line.
+//! Prints syntax trees as canonical text: minimal parentheses, a statement per line.
 
 mod wrap;
 
@@ -10,10 +10,10 @@ use super::ast::{
 };
 use crate::ops::{ArithOp, CompareOp, LogicOp};
 
-/// Lines of definitions that are longer than this are broken.
+/// The width at which lines of definitions are broken.
 const MAX_WIDTH: usize = 100;
 
-/// A whole text: its definitions, with an empty line between them.
+/// A module: its definitions, separated by empty lines.
 #[must_use]
 pub fn print_module(module: &Module) -> String {
     let functions: String = module.functions.iter().map(print_function).collect();
@@ -23,14 +23,14 @@ pub fn print_module(module: &Module) -> String {
     parts.join("\n")
 }
 
-/// A function of numbers, with a line break at its end.
+/// A scalar function, with a trailing line break.
 #[must_use]
 pub fn print_function(function: &Function) -> String {
     let params = joined(function.params.iter().map(|param| &param.name));
     format!("fn {}({params}) = {}\n", function.name.name, print_expr(&function.body))
 }
 
-/// A definition, with a line break at its end.
+/// A definition, with a trailing line break.
 #[must_use]
 pub fn print_def(def: &Def) -> String {
     let mut text = header(def);
@@ -45,7 +45,7 @@ pub fn print_def(def: &Def) -> String {
     text + "}\n"
 }
 
-/// A statement, without a line break at its end.
+/// A statement, without a trailing line break.
 #[must_use]
 pub fn print_stmt(stmt: &Stmt) -> String {
     match stmt {
@@ -87,8 +87,8 @@ fn call_text(call: &Call) -> String {
     format!("{targets} = {}({args})", call.callee.name)
 }
 
-/// A comprehension that starts in the given column of a definition, or stands for itself: then its
-/// right side is one line.
+/// A comprehension that starts in the given column of a definition; without a column, its right
+/// side is one line.
 fn comprehension_text(comprehension: &Comprehension, column: Option<usize>) -> String {
     let Comprehension { target, indices, op, position, rhs, scan, scatter, constraints, .. } =
         comprehension;
@@ -127,7 +127,7 @@ fn with_clause(text: String, column: usize, clause: &str) -> String {
 }
 
 fn constraint(constraint: &RangeConstraint) -> String {
-    // A ternary in the lower end would take the `:` of the range for its own.
+    // A ternary in the lower end would capture the `:` of the range.
     let lo = Shown(&constraint.lo, Level::Or);
     let hi = Shown(&constraint.hi, Level::Select);
     format!("{} in {lo}:{hi}", constraint.var.name)
@@ -138,7 +138,7 @@ fn joined<T: Display>(items: impl Iterator<Item = T>) -> String {
     texts.join(", ")
 }
 
-/// How tightly an expression binds, loosest first.
+/// Precedence levels, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Select,
@@ -187,7 +187,7 @@ impl Level {
     }
 }
 
-/// An expression where something at least as tight as the level is needed.
+/// An expression in a context that requires at least this precedence.
 struct Shown<'e>(&'e Expr, Level);
 
 impl Display for Shown<'_> {
@@ -205,12 +205,12 @@ impl Display for Shown<'_> {
 fn write_bare(f: &mut fmt::Formatter<'_>, expr: &Expr) -> fmt::Result {
     let level = Level::of(expr);
     let mut binary = |symbol: &str, left, right| {
-        // Operators associate to the left: on the right, the same level needs parentheses.
+        // Operators are left-associative: on the right, the same level needs parentheses.
         write!(f, "{} {symbol} {}", Shown(left, level), Shown(right, level.tighter()))
     };
     match &expr.kind {
         ExprKind::Int(value) => write!(f, "{value}"),
-        // The shortest text that reads back as the same number, always with a point or exponent.
+        // The shortest text that parses to the same number, always with a point or exponent.
         ExprKind::Float(value) => write!(f, "{value:?}"),
         ExprKind::Bool(value) => write!(f, "{value}"),
         ExprKind::Name(name) => f.write_str(name),

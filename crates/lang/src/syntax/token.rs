@@ -1,14 +1,14 @@
-//! The words of the language.
+//! Tokens.
 
 use crate::builtin::Builtin;
 use crate::ops::{ArithOp, AssignOp, CompareOp, LogicOp};
 use crate::source::Span;
 
-/// What a token is. Values of numbers and names are read from the text when they are needed, so
-/// that a token stays small.
+/// The kind of a token. Values of numbers and names are read from the text on demand, so that a
+/// token stays small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// A name that is no keyword and no type.
+    /// A name other than keywords and types.
     Ident,
     /// `A.0`, all of it.
     DimOf,
@@ -46,7 +46,7 @@ pub(super) enum TokenKind {
     Question,
     /// `->`
     Arrow,
-    /// `=>`, which only the parser can tell to be a mistaken `->` or `>=`.
+    /// `=>`, a mistaken `->` or `>=`, which only the parser can tell.
     FatArrow,
     /// `!`
     Not,
@@ -58,26 +58,26 @@ pub(super) enum TokenKind {
     Logic(LogicOp),
     /// `& | ^ ~ << >>`
     Bits(Builtin),
-    /// `=`, `+=`, `+=!` and their kin.
+    /// `=`, `+=`, `+=!` and the like.
     Assign(AssignOp),
-    /// Something that the lexer has already reported.
+    /// An error that the lexer has reported.
     Error,
     /// The end of the text.
     End,
 }
 
-/// A token and where it stands.
+/// A token and its span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
-    /// What it is.
+    /// The kind.
     pub(super) kind: TokenKind,
-    /// Whether a line break (or the start of the text) comes before it.
+    /// Whether it is the first token on its line.
     pub(super) first_on_line: bool,
-    /// Where it stands.
+    /// Its span.
     pub(super) span: Span,
 }
 
-/// A piece of the text between backquotes for a message, shortened if it is long.
+/// Quotes a piece of the text in backquotes, shortened if it is long.
 pub(super) fn quote(text: &str) -> String {
     const LONGEST: usize = 40;
     match text.char_indices().nth(LONGEST) {

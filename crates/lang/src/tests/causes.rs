@@ -1,9 +1,9 @@
-//! One mistake is one error, and leaves definitions alone that have nothing to do with it.
+//! One mistake gives one error, and does not affect unrelated definitions.
 
 use crate::Module;
 use crate::diagnostic::Code;
 
-/// The codes of what is wrong with a text.
+/// The codes of the diagnostics of a text.
 fn codes(text: &str) -> Vec<Code> {
     let errors = Module::parse("t.tc", text).unwrap_err();
     errors.list().iter().map(|problem| problem.code).collect()

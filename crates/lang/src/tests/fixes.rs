@@ -1,4 +1,4 @@
-//! A fix that is offered mends what it is offered for.
+//! Every offered fix resolves its diagnostic.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn option<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     words.next()
 }
 
-/// What the first line of a program asks for: the diagnostics of the text, or of its binding.
+/// The diagnostics that the first line of a program requests: of the text, or of its binding.
 fn diagnostics(text: &str) -> Vec<Diagnostic> {
     let module = match Module::parse("program.tc", text) {
         Err(diagnostics) => return diagnostics.list().to_vec(),

@@ -1,4 +1,4 @@
-//! Texts that are large or wrong in many places: answers come quickly, and stay short.
+//! Large or very erroneous texts: answers come quickly, and stay short.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ fn bind(text: &str, sizes: &[(&str, i64)]) -> Result<Program, Diagnostics> {
     Module::parse("limits.tc", text)?.bind("f", sizes.iter().copied())
 }
 
-/// Ten times what an optimised build needs, and far below what exponential work would take.
+/// Ten times the time of an optimised build, and far below that of exponential work.
 fn quickly<T>(work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = work();
@@ -18,7 +18,7 @@ fn quickly<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Joins texts two by two, so that they nest as little as possible.
+/// Joins texts pairwise, so that they nest as little as possible.
 fn balanced(mut parts: Vec<String>, join: impl Fn(&[String]) -> String) -> String {
     while parts.len() > 1 {
         parts = parts

@@ -1,4 +1,4 @@
-//! Ranges that are hard to get right: text in, ranges out.
+//! Difficult cases of range inference: text in, ranges out.
 
 use crate::Module;
 use crate::diagnostic::Code;
@@ -70,7 +70,7 @@ fn subscripts_that_could_not_be_printed_are_refused() {
             "def f(float(N) A) -> (B) {{ B(i) = A({}) where i in 0:2 }}",
             balanced(count, 0)
         );
-        // On the stack of a thread, which is smaller than that of the program.
+        // On the stack of a thread, which is smaller than the main one.
         let bound = std::thread::spawn(move || {
             let module = Module::parse("t.tc", &text)?;
             let program = module.bind("f", [("N", 1 << 20)])?;

@@ -1,10 +1,10 @@
-//! Texts that others wrote, on a terminal.
+//! Sanitizes untrusted text for terminals and messages.
 
 use std::borrow::Cow;
 
-/// A text whose characters a terminal shows and does not obey: control characters (escape sequences
-/// begin with one), those that change the direction of writing and those that nobody sees are written
-/// as `\u{1b}`. Ends of lines and tabs stay.
+/// Escapes characters that a terminal would interpret or hide: control characters (escape sequences
+/// begin with one), bidirectional controls and invisible characters become `\u{1b}`. Line ends and
+/// tabs stay.
 ///
 /// ```
 /// use tensorwright_lang::text::printable;
@@ -24,7 +24,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character does something else on a terminal than to be seen.
+/// Whether a terminal interprets or hides a character.
 #[must_use]
 pub fn is_obeyed(c: char) -> bool {
     if c.is_ascii() {
@@ -33,7 +33,7 @@ pub fn is_obeyed(c: char) -> bool {
     c.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// Characters that turn the direction of writing, end lines, or have no shape of their own, as ranges.
+/// Bidirectional controls, line separators and invisible characters, as ranges.
 const UNSEEN: [(char, char); 16] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -53,13 +53,13 @@ const UNSEEN: [(char, char); 16] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// The longest word that a sentence quotes whole, in characters.
+/// The longest word quoted whole, in characters.
 const LONGEST_WORD: usize = 400;
 
-/// The longest text of a message, in characters.
+/// The longest message, in characters.
 const LONGEST_TEXT: usize = 20_000;
 
-/// A text for a message: [`printable`], and cut where a name or the whole is too long to be read.
+/// Prepares a text for a message: [`printable`], with long words and long texts shortened.
 ///
 /// ```
 /// use tensorwright_lang::text::readable;
@@ -84,7 +84,7 @@ pub fn readable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A word with the blank that ends it; of a long one the beginning and the end.
+/// Shortens a word, with the blank that ends it: keeps its beginning and end.
 fn short(word: &str) -> Cow<'_, str> {
     const HEAD: usize = 120;
     const TAIL: usize = 40;

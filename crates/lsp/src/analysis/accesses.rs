@@ -1,4 +1,4 @@
-//! The subscripts of a statement as the text has them.
+//! The subscripts of a statement, in source order.
 
 use tensorwright_lang::source::Span;
 use tensorwright_lang::syntax::ast::{Comprehension, Expr, ExprKind};
@@ -15,18 +15,18 @@ pub(super) struct Access<'a> {
     pub(super) guard: Guard,
 }
 
-/// Whether conditions decide if an access happens: it may then have no say about ranges.
+/// Whether an access is conditional; it may then not limit ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
-    /// It always happens.
+    /// It is unconditional.
     None,
-    /// Conditions on other variables: it has its say in full, or none at all.
+    /// Conditions on other variables: it limits the range fully, or not at all.
     Apart,
     /// Conditions on variables of the subscript, which may keep it in bounds.
     Shared,
 }
 
-/// What stands in a subscript.
+/// A subscript, read or written.
 pub(super) enum Subscript<'a> {
     /// An expression on the right.
     Read(&'a Expr),
@@ -34,7 +34,7 @@ pub(super) enum Subscript<'a> {
     Written(&'a str),
 }
 
-/// All subscripts of a statement, those of the left side first.
+/// All subscripts of a statement, the left side first.
 pub(super) fn accesses<'a>(stmt: &'a Comprehension, scope: &Scope<'_>) -> Vec<Access<'a>> {
     let written = stmt.indices.iter().enumerate().map(|(dimension, index)| Access {
         tensor: &stmt.target.name,
@@ -46,7 +46,7 @@ pub(super) fn accesses<'a>(stmt: &'a Comprehension, scope: &Scope<'_>) -> Vec<Ac
     let mut found = written.collect();
     reads(&stmt.rhs, &mut Vec::new(), scope, &mut found);
     if let Some(scan) = &stmt.scan {
-        // What a recurrence reads of itself limits nothing.
+        // The self-reads of a recurrence place no limits.
         let is_own = |access: &Access<'_>| {
             matches!(access.subscript, Subscript::Read(_)) && access.tensor == stmt.target.name
         };
@@ -59,7 +59,7 @@ pub(super) fn accesses<'a>(stmt: &'a Comprehension, scope: &Scope<'_>) -> Vec<Ac
     found
 }
 
-/// `conditions` are the index variables of the conditions around the expression, one list each.
+/// `conditions` holds the index variables of each enclosing condition.
 fn reads<'a>(
     expr: &'a Expr,
     conditions: &mut Vec<Vec<&'a str>>,
@@ -103,7 +103,7 @@ fn guard(subscript: &Expr, conditions: &[Vec<&str>], scope: &Scope<'_>) -> Guard
 }
 
 impl Subscript<'_> {
-    /// Whether it depends on data, and so says nothing about ranges.
+    /// Whether it depends on data, and so does not limit ranges.
     pub(super) fn reads_data(&self, scope: &Scope<'_>) -> bool {
         match self {
             Subscript::Read(expr) => reads_data(expr, scope),
@@ -111,7 +111,7 @@ impl Subscript<'_> {
         }
     }
 
-    /// The index variables in it, each as often as it stands there.
+    /// The index variables in it, once per occurrence.
     pub(super) fn indices<'s>(&'s self, scope: &Scope<'_>) -> Vec<&'s str> {
         let mut found = Vec::new();
         match self {

@@ -1,4 +1,4 @@
-//! Index arithmetic as a sum: one coefficient for each index variable, and a rest.
+//! Affine index expressions: a coefficient per index variable, and a rest.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,16 @@ pub(super) struct Affine {
     pub(super) indices: BTreeMap<String, Poly>,
 }
 
-/// What names stand for.
+/// The meaning of names.
 pub(super) struct Symbols<'a> {
     pub(super) scope: &'a Scope<'a>,
-    /// The extent of a dimension of a tensor, where it is known.
+    /// The extent of a tensor dimension, if known.
     pub(super) extent: &'a dyn Fn(&str, usize) -> Option<Poly>,
 }
 
 impl Affine {
-    /// Only what is linear in the index variables; no division, no choice.
+    /// The affine form, if the expression is linear in the index variables: no division, no
+    /// selection.
     pub(super) fn of(expr: &Expr, symbols: &Symbols<'_>) -> Option<Affine> {
         match &expr.kind {
             ExprKind::Int(value) => Some(Affine::rest(Poly::constant(i64::try_from(*value).ok()?))),

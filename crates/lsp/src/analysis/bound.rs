@@ -1,4 +1,4 @@
-//! The upper end of a range, or the extent of a tensor, in terms of sizes.
+//! Symbolic upper bounds of ranges, and extents of tensors.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,24 +18,24 @@ pub(super) enum Formula {
         numerator: Poly,
         divisor: Poly,
     },
-    /// An expression of a `where` that is no polynomial.
+    /// An expression of a `where` that is not a polynomial.
     Written(Expr),
 }
 
-/// The least of several formulas, of which there is at least one.
+/// The minimum of one or more formulas.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UpperBound {
     pub(super) bounds: Vec<Formula>,
     pub(super) basis: Basis,
 }
 
-/// What a formula rests on.
+/// The assumptions of a formula.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Basis {
-    /// The integer scalars that were taken to be positive.
+    /// The integer scalars that are assumed to be positive.
     pub(super) positive: BTreeSet<String>,
-    /// Whether it rests on samples: a subscript under a condition, or one that is no sum, may have
-    /// a say for other sizes.
+    /// Whether it was inferred from sample sizes: a conditional or non-affine subscript may limit
+    /// the range for other sizes.
     pub(super) sampled: bool,
 }
 
@@ -53,7 +53,7 @@ impl Formula {
     }
 }
 
-/// The value of an expression of a `where` that names sizes alone.
+/// The value of a `where` expression in which all names are sizes.
 fn written_value(expr: &Expr, values: &Values) -> Option<i64> {
     let operands = expr.operands().into_iter().map(|operand| written_value(operand, values));
     let operands: Vec<i64> = operands.collect::<Option<_>>()?;
@@ -93,20 +93,20 @@ impl UpperBound {
         UpperBound::new(Formula::Poly(poly))
     }
 
-    /// The polynomial, if it is one; what it rests on is added to `basis`.
+    /// The polynomial, if it is one; its assumptions are added to `basis`.
     pub(super) fn as_poly(&self, basis: &mut Basis) -> Option<&Poly> {
         let [Formula::Poly(poly)] = self.bounds.as_slice() else { return None };
         basis.add(&self.basis);
         Some(poly)
     }
 
-    /// The polynomial, if it is one for all sizes.
+    /// The polynomial, if it is one and holds for all sizes.
     pub(super) fn as_plain_poly(&self) -> Option<&Poly> {
         let mut basis = Basis::default();
         self.as_poly(&mut basis).filter(|_| basis == Basis::default())
     }
 
-    /// The least of both.
+    /// The minimum of both.
     pub(super) fn or(mut self, other: UpperBound) -> UpperBound {
         for bound in other.bounds {
             if !self.bounds.contains(&bound) {

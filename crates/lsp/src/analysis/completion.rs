@@ -1,4 +1,4 @@
-//! Names that may stand at a place.
+//! Completion: the names that are valid at an offset.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use tensorwright_lang::syntax::{prelude, print_expr};
 use super::names::{Entity, size_names, targets};
 use super::{Analysis, hover};
 
-/// A name to offer.
+/// A completion item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Completion {
-    /// What it is.
+    /// The kind of item.
     pub kind: CompletionKind,
     /// The name.
     pub label: String,
-    /// What there is to say about it in a few words.
+    /// A short description.
     pub detail: String,
 }
 
-/// What a name to offer is. The nearest come first.
+/// The kind of a completion item. The nearest scope comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionKind {
     /// A tensor of the definition.
@@ -33,18 +33,18 @@ pub enum CompletionKind {
     Size,
     /// Another definition.
     Def,
-    /// A function of numbers, or `concat`.
+    /// A scalar function, or `concat`.
     Function,
-    /// A named number.
+    /// A named constant.
     Constant,
     /// An element type.
     Type,
-    /// A word of the grammar.
+    /// A keyword.
     Keyword,
 }
 
 impl Analysis {
-    /// The names that may stand at an offset; none inside of a comment.
+    /// The completions at an offset; none inside a comment.
     #[must_use]
     pub fn completions(&self, offset: u32) -> Vec<Completion> {
         let before = self.text().get(..offset as usize).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Analysis {
         found.into_iter().collect()
     }
 
-    /// The definition that an offset is part of. One that lacks its `}` goes on to the next.
+    /// The definition that contains an offset. Without its `}`, it extends to the next one.
     fn def_around(&self, offset: u32) -> Option<usize> {
         let started = self.tree.defs.partition_point(|def| def.span.start < offset);
         let number = started.checked_sub(1)?;
@@ -111,7 +111,7 @@ impl Analysis {
     }
 }
 
-/// The tensors of a definition and what they are, each once.
+/// The tensors of a definition and their kinds, each once.
 fn tensors(def: &ast::Def) -> Vec<(&str, &'static str)> {
     let params = def.params.iter().map(|param| (&param.name, "input"));
     let results = def.returns.iter().map(|result| (result, "result"));

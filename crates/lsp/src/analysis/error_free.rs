@@ -1,17 +1,18 @@
-//! The part of a text that is free of errors, so that one mistake does not silence an editor.
+//! Checks the error-free definitions of a text that has errors.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::{Diagnostic, Severity};
 use tensorwright_lang::source::Source;
 use tensorwright_lang::syntax::ast;
 
-/// How often definitions with errors are left out: each time, what calls them has errors next.
+/// The most passes that remove definitions with errors: each pass can expose errors in their
+/// callers.
 const ROUNDS: usize = 4;
 
-/// Longer texts are not read again while somebody types.
+/// Longer texts are not checked again, to keep typing responsive.
 const MAX_BYTES: usize = 100_000;
 
-/// The text without its definitions that have errors, all others in their places.
+/// The module of the error-free definitions, with their offsets unchanged.
 pub(super) fn error_free_module(
     source: &Source,
     tree: &ast::Module,
@@ -37,7 +38,7 @@ pub(super) fn error_free_module(
     None
 }
 
-/// Blanks instead of everything but functions and sound definitions, which stay at their offsets.
+/// Replaces everything but functions and error-free definitions by blanks, so that offsets stay.
 fn without(text: &str, tree: &ast::Module, broken: &[bool]) -> String {
     let mut kept = String::with_capacity(text.len());
     let functions = tree.functions.iter().map(|function| function.span);

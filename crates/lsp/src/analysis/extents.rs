@@ -1,10 +1,10 @@
-//! Ranges and shapes as formulas over the sizes of a signature.
+//! Symbolic ranges and shapes, as formulas over sizes.
 //!
-//! The compiler infers ranges for numbers. For people the same is said in symbols here, wherever
-//! subscripts are sums: an index `h` that is read as `in(h + kh)` ends at `H - KH + 1`. Which
-//! subscripts take part, and in which round, is what the compiler found for sample sizes; and a
-//! formula counts only if it gives what the compiler infers for all of them. Where there is no such
-//! formula, numbers must do.
+//! The compiler infers ranges for concrete sizes. Here they are inferred symbolically, for users to
+//! read, wherever subscripts are affine: an index `h` read as `in(h + kh)` ends at `H - KH + 1`.
+//! Which subscripts take part, and in which round, is taken from what the compiler found for sample
+//! sizes; a formula is kept only if it agrees with the compiler for all of them. Without a formula,
+//! ranges are shown as numbers.
 
 mod calls;
 mod origin;
@@ -25,9 +25,9 @@ use origin::Origins;
 /// The formulas of one definition.
 #[derive(Debug, Default)]
 pub(super) struct Extents {
-    /// Per tensor, the extents that are known.
+    /// Per tensor, its known extents.
     shapes: HashMap<String, Vec<Option<UpperBound>>>,
-    /// Per statement, the upper ends of its index variables.
+    /// Per statement, the upper bounds of its index variables.
     ranges: HashMap<(usize, String), UpperBound>,
 }
 
@@ -37,13 +37,13 @@ impl Extents {
         self.shapes.get(tensor)?.get(dimension)?.as_ref()
     }
 
-    /// The upper end of an index variable of a statement.
+    /// The upper bound of an index variable of a statement.
     pub(super) fn range(&self, stmt: usize, name: &str) -> Option<&UpperBound> {
         self.ranges.get(&(stmt, name.to_owned()))
     }
 }
 
-/// Works out the formulas of a definition. `callee` gives those of definitions that it calls.
+/// Infers the formulas of a definition. `callee` gives those of called definitions.
 pub(super) fn extents<'a>(
     module: &'a Module,
     number: usize,
@@ -55,7 +55,7 @@ pub(super) fn extents<'a>(
     let origins = Origins::of(def, samples);
     let known = declared(def);
     let mut work = FormulaInference { module, def, scope: &scope, samples, callee, origins, known };
-    // Every pass settles at least one range or extent, or is the last.
+    // Every pass but the last settles at least one range or extent.
     while work.pass() {}
     work.keep_what_is_right();
     work.known
@@ -83,7 +83,7 @@ struct FormulaInference<'a, 'w> {
 }
 
 impl<'a> FormulaInference<'a, '_> {
-    /// Settles what can be settled now; whether there was anything.
+    /// Settles as many ranges and extents as possible; returns whether there were any.
     fn pass(&mut self) -> bool {
         let mut progress = false;
         for (number, stmt) in self.def.body.iter().enumerate() {
@@ -121,7 +121,7 @@ impl<'a> FormulaInference<'a, '_> {
         progress
     }
 
-    /// The round in which each variable was settled; 0 for a `where`.
+    /// The round that settled each variable; 0 for a `where`.
     fn rounds(&self, stmt: &Comprehension) -> Option<BTreeMap<&'a str, u32>> {
         let stage = self.samples.first()?.stage(stmt.span)?;
         let round = |reason: &RangeReason| match reason {
@@ -131,7 +131,7 @@ impl<'a> FormulaInference<'a, '_> {
         Some(stage.axes.iter().map(|axis| (axis.name.as_str(), round(&axis.reason))).collect())
     }
 
-    /// The upper end of a variable.
+    /// The upper bound of a variable.
     fn upper(
         &self,
         number: usize,
@@ -149,7 +149,8 @@ impl<'a> FormulaInference<'a, '_> {
                 continue;
             }
             let limit = match access.subscript {
-                // What gives the tensor its extent is not limited by it; all other statements are.
+                // The statement that determines the tensor's extent is not limited by it; all
+                // others are.
                 Subscript::Written(_)
                     if self.origins.is(number, access.tensor, access.dimension) =>
                 {
@@ -174,12 +175,13 @@ impl<'a> FormulaInference<'a, '_> {
             });
         }
         let mut least = least?;
-        // Where all say the same, one that is silent changes nothing; if all were, binding fails.
+        // If all limits agree, one more without effect changes nothing; if none has effect, binding
+        // fails.
         least.basis.sampled |= sampled || apart && least.bounds.len() > 1;
         Some(least)
     }
 
-    /// Whether a subscript can limit a variable: all its other variables are settled before.
+    /// Whether a subscript can limit a variable: all its other variables were settled before.
     fn has_a_say(&self, access: &Access<'_>, name: &str, rounds: &BTreeMap<&str, u32>) -> bool {
         let indices = access.subscript.indices(self.scope);
         let settled = |other: &&str| *other == name || rounds.get(*other) < rounds.get(name);
@@ -188,7 +190,7 @@ impl<'a> FormulaInference<'a, '_> {
             && !access.subscript.reads_data(self.scope)
     }
 
-    /// Whether a sample names the access as a reason for the range.
+    /// Whether a sample reports the access as a reason for the range.
     fn is_limit(&self, stmt: &Comprehension, access: &Access<'_>, name: &str) -> bool {
         self.samples.iter().filter_map(|sample| sample.axis(stmt.span, name)).any(|axis| {
             matches!(&axis.reason, RangeReason::Access { limits, .. } if limits.iter().any(|limit| {
@@ -211,7 +213,7 @@ impl<'a> FormulaInference<'a, '_> {
         Affine::of(expr, &Symbols { scope: self.scope, extent: &extent })
     }
 
-    /// The end of a `where`: a polynomial if it is one.
+    /// The upper bound from a `where`: a polynomial if it is one.
     fn written(&self, hi: &Expr) -> UpperBound {
         match self.sum(hi).filter(|sum| sum.indices.is_empty()) {
             Some(sum) => UpperBound::poly(sum.rest),
@@ -219,7 +221,7 @@ impl<'a> FormulaInference<'a, '_> {
         }
     }
 
-    /// How far a variable may go so that a subscript stays in bounds for all values of the others:
+    /// The upper bound of a variable that keeps a subscript in bounds for all values of the others:
     /// `c*v + others + rest < extent`, or `>= 0` where `c` is negative.
     fn limit(
         &self,
@@ -258,14 +260,14 @@ impl<'a> FormulaInference<'a, '_> {
         Some(UpperBound { basis, ..UpperBound::new(bound) })
     }
 
-    /// The sign of a coefficient; integer scalars are taken to be positive, and remembered.
+    /// The sign of a coefficient; integer scalars are assumed to be positive, which is recorded.
     fn is_positive(&self, coefficient: &Poly, basis: &mut Basis) -> Option<bool> {
         let scalars = coefficient.atoms().filter(|name| self.scope.is_tensor(name));
         basis.positive.extend(scalars.cloned());
         coefficient.is_positive()
     }
 
-    /// The first value of a variable.
+    /// The lower bound of a variable.
     fn lowest(&self, stmt: &Comprehension, name: &str) -> Option<Poly> {
         match stmt.constraints.iter().find(|range| range.var.name == name) {
             None => Some(Poly::default()),
@@ -276,7 +278,7 @@ impl<'a> FormulaInference<'a, '_> {
         }
     }
 
-    /// Drops every formula that does not give what was inferred for the samples.
+    /// Drops every formula that disagrees with a sample.
     fn keep_what_is_right(&mut self) {
         let (def, samples) = (self.def, self.samples);
         self.known.ranges.retain(|(number, name), upper| {

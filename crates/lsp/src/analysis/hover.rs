@@ -1,4 +1,4 @@
-//! What there is to say about the name at a place.
+//! Hover texts for names.
 
 mod index;
 mod tensor;
@@ -12,21 +12,21 @@ use super::names::{self, Entity};
 use super::samples::Sample;
 use super::{Analysis, size_comments::SizeComment};
 
-/// What an editor shows beside a name.
+/// A hover text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hover {
     /// The name.
     pub span: Span,
-    /// What to show.
+    /// The text, as Markdown.
     pub markdown: String,
 }
 
-/// What `concat` does.
+/// The summary of `concat`.
 pub(super) const CONCAT_SUMMARY: &str = "joins tensors along their last dimension";
 
 impl Analysis {
-    /// What there is to say about the name at an offset.
+    /// The hover text of the name at an offset.
     #[must_use]
     pub fn hover(&self, offset: u32) -> Option<Hover> {
         let occurrence = names::at(&self.names, offset)?;
@@ -100,19 +100,19 @@ impl Analysis {
         Some(format!("{title}\nA size of `{}`: {}.\n", def.name.name, places.join(", ")))
     }
 
-    /// The sample of the sizes that a comment gives.
+    /// The sample for the sizes in a comment.
     fn given_sample(&self, number: usize) -> Option<&Sample> {
         let SizeComment { sizes, .. } = self.given.get(&number)?;
         self.inferred(number)?.samples.iter().find(|sample| sample.sizes == *sizes)
     }
 }
 
-/// A block of the language.
+/// A fenced code block.
 fn code(text: &str) -> String {
     format!("```tensorwright\n{text}\n```\n")
 }
 
-/// The comment that ends on the line before a place.
+/// The comment directly above an offset.
 fn comment_above(text: &str, place: usize) -> String {
     let before = text.get(..place).unwrap_or_default();
     let Some((above, indent)) = before.rsplit_once('\n') else { return String::new() };

@@ -1,4 +1,4 @@
-//! What can be said about a text, without a word of any protocol: text and offset in, answers out.
+//! Editor queries on a source text, independent of any protocol.
 //!
 //! ```
 //! use tensorwright_lsp::analysis::Analysis;
@@ -41,16 +41,16 @@ use names::Occurrence;
 use samples::Sample;
 use size_comments::SizeComment;
 
-/// A text and what is known about it. Ranges are worked out when they are first asked for.
+/// A text and its analysis. Ranges are inferred on first use.
 #[derive(Debug)]
 pub struct Analysis {
     source: Source,
     tree: ast::Module,
     problems: Diagnostics,
-    /// The definitions that are free of errors.
+    /// The error-free definitions.
     checked: Option<Module>,
     names: Vec<Occurrence>,
-    /// The sizes that comments give, by definition.
+    /// The sizes from comments, by definition.
     given: BTreeMap<usize, SizeComment>,
     /// Per definition.
     inferred: Vec<OnceCell<Inferred>>,
@@ -63,7 +63,7 @@ struct Inferred {
     extents: Extents,
 }
 
-/// Definitions with more statements than this have no formulas, only numbers.
+/// Definitions with more statements get numbers only, no formulas.
 const MAX_STATEMENTS: usize = 400;
 
 impl Analysis {
@@ -108,19 +108,19 @@ impl Analysis {
         self.source.text()
     }
 
-    /// What is wrong with the text, and with the sizes that its comments give.
+    /// The diagnostics of the text and of the sizes in its comments.
     #[must_use]
     pub fn problems(&self) -> &[Diagnostic] {
         self.problems.list()
     }
 
-    /// Where the name at an offset is introduced.
+    /// Where the name at an offset is defined.
     #[must_use]
     pub fn definition(&self, offset: u32) -> Option<Span> {
         names::definition(&self.tree, &names::at(&self.names, offset)?.entity)
     }
 
-    /// A definition, if it is free of errors.
+    /// A definition, if it is error-free.
     fn def(&self, number: usize) -> Option<Def<'_>> {
         let span = self.tree.defs.get(number)?.span;
         self.checked.as_ref()?.defs().find(|def| def.span() == span)
@@ -132,7 +132,7 @@ impl Analysis {
         let infer = || {
             let given = self.given.get(&number).map(|given| &given.sizes);
             let samples = samples::samples(&def, given);
-            // What can be bound calls no deep chain of definitions.
+            // A definition that binds has no deep chain of calls.
             if samples.is_empty() || def.statements() > MAX_STATEMENTS {
                 return Inferred { samples, ..Inferred::default() };
             }

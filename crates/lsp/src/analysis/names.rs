@@ -1,4 +1,4 @@
-//! What every name in a text stands for.
+//! Name resolution for editors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use tensorwright_lang::syntax::ast::{
 };
 use tensorwright_lang::syntax::prelude;
 
-/// What a name stands for. Definitions and statements are numbered in the order of the text.
+/// The entity that a name refers to. Definitions and statements are numbered in source order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Entity {
     Def {
@@ -46,14 +46,14 @@ pub(super) enum Entity {
     Conversion(DType),
 }
 
-/// A name at a place.
+/// An occurrence of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Occurrence {
     pub(super) span: Span,
     pub(super) entity: Entity,
 }
 
-/// All names of a text that stand for something, in the order of the text.
+/// All resolved names of a text, in source order.
 pub(super) fn occurrences(module: &Module) -> Vec<Occurrence> {
     let mut found = Vec::new();
     let defs = defs_by_name(module);
@@ -69,20 +69,20 @@ pub(super) fn occurrences(module: &Module) -> Vec<Occurrence> {
     found
 }
 
-/// The numbers of the definitions; of two with one name, the first counts.
+/// The number of each definition; of duplicates, the first counts.
 pub(super) fn defs_by_name(module: &Module) -> HashMap<&str, usize> {
     let defs = module.defs.iter().enumerate().rev();
     defs.map(|(number, def)| (def.name.name.as_str(), number)).collect()
 }
 
-/// The occurrence at an offset, or the one that ends there.
+/// The occurrence at or directly before an offset.
 pub(super) fn at(occurrences: &[Occurrence], offset: u32) -> Option<&Occurrence> {
     let before = occurrences.partition_point(|occurrence| occurrence.span.start <= offset);
     let last = occurrences[..before].last()?;
     (offset <= last.span.end).then_some(last)
 }
 
-/// Where a name is introduced.
+/// Where an entity is defined.
 pub(super) fn definition(module: &Module, entity: &Entity) -> Option<Span> {
     match entity {
         Entity::Def { def } => Some(module.defs.get(*def)?.name.span),
@@ -114,14 +114,14 @@ pub(super) fn tensor(def: &Def, name: &str) -> Option<Span> {
     Some(all.find(|ident| ident.name == name)?.span)
 }
 
-/// Where a variable stands on the left, or has its range, or is first mentioned.
+/// Where a variable occurs on the left side, or has its range, or occurs first.
 fn index(stmt: &Comprehension, name: &str) -> Option<Span> {
     let ranges = stmt.constraints.iter().map(|constraint| &constraint.var);
     let ident = stmt.indices.iter().chain(ranges).find(|ident| ident.name == name);
     ident.map(|ident| ident.span).or_else(|| stmt.rhs.first_mention(name))
 }
 
-/// The tensors that a statement writes.
+/// The tensors written by a statement.
 pub(super) fn targets(stmt: &Stmt) -> &[Ident] {
     match stmt {
         Stmt::Comprehension(stmt) => std::slice::from_ref(&stmt.target),
@@ -129,7 +129,7 @@ pub(super) fn targets(stmt: &Stmt) -> &[Ident] {
     }
 }
 
-/// The sizes of a signature, once for each time that one is written.
+/// The sizes of a signature, once per occurrence.
 pub(super) fn size_names(def: &Def) -> Vec<&Ident> {
     let dims = def.params.iter().flat_map(|param| &param.dims);
     dims.filter_map(|dim| match dim {
@@ -139,7 +139,7 @@ pub(super) fn size_names(def: &Def) -> Vec<&Ident> {
     .collect()
 }
 
-/// The names of a definition that are no index variables.
+/// The names of a definition other than index variables.
 pub(super) struct Scope<'a> {
     tensors: HashSet<&'a str>,
     sizes: HashSet<&'a str>,
@@ -159,7 +159,7 @@ impl<'a> Scope<'a> {
         self.tensors.contains(name)
     }
 
-    /// Whether a bare name is an index variable: a name that is nothing else.
+    /// Whether a bare name is an index variable, that is, nothing else.
     pub(super) fn is_index(&self, name: &str) -> bool {
         !self.is_tensor(name) && !self.sizes.contains(name) && constant(name).is_none()
     }
@@ -176,7 +176,7 @@ struct Functions<'a> {
 }
 
 impl Functions<'_> {
-    /// What the name of a function stands for, where no tensor has it.
+    /// The entity of a function name that no tensor hides.
     fn entity(&self, name: &str) -> Option<Entity> {
         if let Some(dtype) = DType::from_name(name) {
             return Some(Entity::Conversion(dtype));
@@ -192,7 +192,7 @@ impl Functions<'_> {
         prelude.find(|function| function.name.name == name).map(Entity::Prelude)
     }
 
-    /// The names of a function.
+    /// Collects the occurrences in a function.
     fn occurrences(&self, number: usize, function: &Function, found: &mut Vec<Occurrence>) {
         let mut add = |span, entity| found.push(Occurrence { span, entity });
         add(function.name.span, Entity::Function { function: number });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::polynomial::Polynomial;
 
-/// The most terms; longer sums say nothing to a reader.
+/// The most terms; longer sums are unreadable.
 const MAX_TERMS: usize = 12;
 
 /// A sum of products of names.

@@ -1,4 +1,4 @@
-//! What goes wrong with the sizes that comments give.
+//! Diagnostics of the sizes in comments.
 
 use tensorwright_lang::Def;
 use tensorwright_lang::diagnostic::Diagnostic;
@@ -6,11 +6,11 @@ use tensorwright_lang::diagnostic::Diagnostic;
 use super::Analysis;
 use super::size_comments::SizeComment;
 
-/// The most definitions that are bound whenever the text changes.
+/// The most definitions to bind after each change of the text.
 const MAX_BOUND: usize = 100;
 
 impl Analysis {
-    /// The problems of binding definitions to the sizes of their comments.
+    /// The diagnostics of binding definitions to the sizes in their comments.
     pub(super) fn binding_problems(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for (number, given) in self.given.iter().take(MAX_BOUND) {
@@ -26,7 +26,7 @@ impl Analysis {
     }
 }
 
-/// A command may leave sizes to the shapes of its inputs; such a one is passed over.
+/// A command may leave sizes to the shapes of its inputs; it is then skipped.
 fn is_complete(given: &SizeComment, def: &Def<'_>) -> bool {
     !given.is_command || def.sizes().iter().all(|size| given.sizes.contains_key(*size))
 }

@@ -1,4 +1,4 @@
-//! Programs of a definition for several sizes: what formulas are compared with.
+//! Binds a definition to sample sizes, to validate formulas.
 
 use tensorwright_lang::Def;
 use tensorwright_lang::program::{Axis, Program, Stage, Tensor};
@@ -13,15 +13,15 @@ pub(super) struct Sample {
     pub(super) program: Program,
 }
 
-/// How many programs are made, and how many choices of sizes are tried for them: many do not fit,
-/// such as an image that is smaller than its kernel.
+/// The number of programs, and the number of size choices to try for them: many do not bind, such
+/// as an image smaller than its kernel.
 const WANTED: usize = 8;
 const TRIES: usize = 96;
 
-/// With more stages than this, a second program would take too long while somebody waits.
+/// With more stages, a second program would be too slow for interactive use.
 const MAX_STAGES: usize = 400;
 
-/// Programs for sizes that are as different from each other as can be, the given ones first.
+/// Programs for widely different sizes, the given ones first.
 pub(super) fn samples(def: &Def<'_>, given: Option<&Values>) -> Vec<Sample> {
     let sizes = def.sizes();
     let scalars = def.integer_scalars();
@@ -32,7 +32,7 @@ pub(super) fn samples(def: &Def<'_>, given: Option<&Values>) -> Vec<Sample> {
         if samples.len() == WANTED || samples.iter().any(long) {
             break;
         }
-        // Sizes that do not fit are no news: they were made up.
+        // Failure is expected: the sizes are synthetic.
         if let Ok(program) = def.bind(values.clone()) {
             samples.push(Sample { sizes: values, program });
         }
@@ -40,8 +40,8 @@ pub(super) fn samples(def: &Def<'_>, given: Option<&Values>) -> Vec<Sample> {
     samples
 }
 
-/// All sizes alike, for definitions that need some of them to be equal, or each its own: a lattice
-/// in which every two sizes come in either order.
+/// All sizes equal, for definitions that require equal ones, or all different: a lattice in which
+/// every two sizes occur in either order.
 fn made_up(number: usize, sizes: &[&str], scalars: &[&str]) -> Values {
     const ALIKE: [i64; 3] = [12, 7, 30];
     const OWN: [i64; 11] = [2, 3, 4, 6, 9, 13, 19, 28, 41, 60, 97];
@@ -74,7 +74,7 @@ impl Sample {
         self.program.tensors.iter().find(|tensor| tensor.span == declared)
     }
 
-    /// The sizes as a comment would have them: `M=64, N=32`.
+    /// The sizes as in a comment: `M=64, N=32`.
     pub(super) fn sizes_text(&self) -> String {
         let pairs: Vec<String> =
             self.sizes.iter().map(|(name, value)| format!("{name}={value}")).collect();

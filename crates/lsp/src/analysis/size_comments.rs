@@ -1,11 +1,11 @@
-//! Sizes that comments give, so that an editor can show numbers and what goes wrong with them.
+//! Reads example sizes from comments.
 //!
 //! ```text
 //! # sizes: M=64, N=32
 //! # tensorwright run gemm.tc --def gemm --size M=64,N=32,K=16
 //! ```
 //!
-//! The first form belongs to the definition around it, or else to the next one.
+//! The first form belongs to the enclosing definition, or else to the next one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,7 +25,7 @@ pub(super) struct SizeComment {
     pub(super) is_command: bool,
 }
 
-/// The sizes that comments give, by definition; of several for one definition, the first.
+/// The sizes from comments, by definition; the first comment of a definition counts.
 pub(super) fn size_comments(text: &str, module: &Module) -> BTreeMap<usize, SizeComment> {
     let defs = defs_by_name(module);
     let mut found: BTreeMap<usize, SizeComment> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(super) fn size_comments(text: &str, module: &Module) -> BTreeMap<usize, Size
     found
 }
 
-/// The sizes of a comment, and the number of the definition that it is about.
+/// The sizes of a comment, and the number of its definition.
 fn comment_sizes(
     comment: &str,
     span: Span,
@@ -67,7 +67,7 @@ fn comment_sizes(
     Some((def, SizeComment { span, sizes, is_command: true }))
 }
 
-/// `M=64, N=32`; nothing if any of it is something else.
+/// Parses `M=64, N=32`; `None` if any part is malformed.
 fn pairs(list: &str) -> Option<Values> {
     let pair = |text: &str| {
         let (name, value) = text.split_once('=')?;

@@ -13,19 +13,19 @@ use super::{Analysis, names};
 pub struct Symbol {
     /// The name.
     pub name: String,
-    /// What it is.
+    /// The kind of entry.
     pub kind: SymbolKind,
-    /// What there is to say about it in a few words.
+    /// A short description.
     pub detail: String,
-    /// All of it.
+    /// The whole item.
     pub span: Span,
     /// Its name.
     pub name_span: Span,
-    /// What is in it.
+    /// Nested entries.
     pub children: Vec<Symbol>,
 }
 
-/// What an entry of the outline is.
+/// The kind of an outline entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolKind {
     /// A `def`.
@@ -34,9 +34,9 @@ pub enum SymbolKind {
     Function,
     /// A parameter.
     Input,
-    /// A tensor that statements make for the caller.
+    /// A computed tensor that is returned.
     Result,
-    /// A tensor that statements make for other statements.
+    /// A computed tensor that is not returned.
     Intermediate,
 }
 
@@ -64,7 +64,7 @@ impl Analysis {
         let results: Vec<&str> = def.returns.iter().map(|result| result.name.as_str()).collect();
         let mut seen: HashSet<&str> = def.params.iter().map(|p| p.name.name.as_str()).collect();
         for stmt in &def.body {
-            // The first statement that writes a tensor stands for it.
+            // The first statement that writes a tensor represents it.
             let targets = names::targets(stmt).iter();
             for target in targets.filter(|target| seen.insert(&target.name)) {
                 children.push(made(stmt, target, results.contains(&target.name.as_str())));

@@ -1,4 +1,4 @@
-//! Text and offset in, answers out. A `$` in a text marks the place that is asked about.
+//! Tests of the analysis. A `$` in a text marks the queried offset.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::analysis::{Analysis, CompletionKind, Symbol};
 use tensorwright_testkit::{Rng, mutate};
 
-/// The analysis of a text without its mark, and where the mark was.
+/// The analysis of a text without its mark, and the offset of the mark.
 fn marked(text: &str) -> (Analysis, u32) {
     let at = text.find('$').unwrap();
     (Analysis::new("t.tc", &text.replacen('$', "", 1)), at as u32)
@@ -17,7 +17,7 @@ fn hover(text: &str) -> Option<String> {
     analysis.hover(at).map(|hover| hover.markdown)
 }
 
-/// The name at the mark, and the line and column where it is introduced.
+/// The name at the mark, and the line and column of its definition.
 fn definition(text: &str) -> Option<(String, usize, usize)> {
     let (analysis, at) = marked(text);
     let span = analysis.definition(at)?;
@@ -31,7 +31,7 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// A text with the mark before the `number`th place where `needle` stands.
+/// A text with the mark before the `number`th occurrence of `needle`.
 fn mark(text: &str, needle: &str, number: usize) -> String {
     let (at, _) = text.match_indices(needle).nth(number).unwrap();
     format!("{}${}", &text[..at], &text[at..])
@@ -201,7 +201,7 @@ fn sizes_in_a_comment_are_checked() {
     );
 }
 
-/// All texts of the repository: right ones, and one for every mistake.
+/// All texts of the repository: valid ones, and one for every diagnostic.
 fn corpus() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = ["examples/kernels", "examples/pipelines", "tests/diagnostics"]

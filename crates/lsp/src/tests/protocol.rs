@@ -1,4 +1,4 @@
-//! The server as a client meets it, over a connection in memory.
+//! Tests of the server over an in-memory connection.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,7 +13,7 @@ struct Client {
     connection: Connection,
     server: JoinHandle<Ending>,
     next: i32,
-    /// Diagnostics that arrived while an answer was awaited.
+    /// Diagnostics that arrived before a response.
     published: Vec<Value>,
 }
 
@@ -24,8 +24,8 @@ impl Client {
         Self { connection, server, next: 0, published: Vec::new() }
     }
 
-    /// A client whose server has not started, and what to start it with: all that is sent before
-    /// is there when it looks.
+    /// A client and the connection of a server that has not started: all messages sent before are
+    /// queued when it starts.
     fn waiting() -> (Self, Connection) {
         let (theirs, connection) = Connection::memory();
         let server = thread::spawn(|| Ending::Abrupt);
@@ -77,7 +77,7 @@ impl Client {
         id
     }
 
-    /// The answer to a request: its result, or its code and message.
+    /// The response to a request: its result, or its error code and message.
     fn answer(&mut self, id: &RequestId) -> Result<Value, (i32, String)> {
         loop {
             match self.receive() {
@@ -96,7 +96,7 @@ impl Client {
         self.answer(&id)
     }
 
-    /// Asks about a place of the text.
+    /// Sends a request about a position.
     fn at(&mut self, method: &str, line: u32, character: u32) -> Value {
         let position = json!({ "line": line, "character": character });
         self.ask(method, json!({ "textDocument": { "uri": URI }, "position": position })).unwrap()

@@ -1,4 +1,4 @@
-//! The server as a process meets it: bytes in, bytes out.
+//! Tests of the server over byte streams.
 
 use crate::{Ending, serve};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ fn message(body: &str) -> Vec<u8> {
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// What the server makes of a stream: how it ends, and what it answers.
+/// Runs the server on a stream: how it ends, and its responses.
 fn conversation(parts: &[Vec<u8>]) -> (Result<Ending, String>, Vec<Value>) {
     let mut output = Vec::new();
     let ending = serve(parts.concat().as_slice(), &mut output).map_err(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! Expressions of `double`, in short.
+//! Shorthand constructors for `double` expressions.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -41,7 +41,8 @@ pub(super) fn call(builtin: Builtin, args: Vec<Expr>) -> Expr {
     Expr::Call(builtin, args)
 }
 
-/// The magnitude. That of a product is the product of the magnitudes, which can be fused with a sum.
+/// The magnitude. That of a product is the product of magnitudes, so that it can be fused with a
+/// sum.
 pub(super) fn abs(a: &Expr) -> Expr {
     match a {
         Expr::Arith(ArithOp::Mul, a, b) => mul(abs(a), abs(b)),
@@ -66,7 +67,7 @@ pub(super) fn select(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
     Expr::Select(Box::new(condition), Box::new(then), Box::new(otherwise))
 }
 
-/// Nothing where a condition holds, and infinity elsewhere: to be added to an error.
+/// Zero where a condition holds, and infinity elsewhere: a term to add to an error.
 pub(super) fn unless(condition: Expr) -> Expr {
     select(condition, number(0.0), infinity())
 }
@@ -76,12 +77,12 @@ pub(super) fn is_infinite(magnitude: Expr) -> Expr {
     compare(CompareOp::Eq, magnitude, infinity())
 }
 
-/// An error that is no number becomes infinite: of a number and NaN, `fmin` is the number.
+/// Replaces a NaN error by infinity: `fmin` of a number and NaN is the number.
 pub(super) fn known(error: Expr) -> Expr {
     call(Builtin::Fmin, vec![error, infinity()])
 }
 
-/// The sum of two errors, of which either may be nothing.
+/// The sum of two errors; `None` is zero.
 pub(super) fn both(a: Option<Expr>, b: Option<Expr>) -> Option<Expr> {
     match (a, b) {
         (Some(a), Some(b)) => Some(add(a, b)),
@@ -89,7 +90,7 @@ pub(super) fn both(a: Option<Expr>, b: Option<Expr>) -> Option<Expr> {
     }
 }
 
-/// The element of a tensor at the point of the first axes.
+/// A read at the values of the first axes.
 pub(super) fn here(tensor: TensorId, rank: usize) -> Expr {
     let subscripts = (0..rank as u32).map(|axis| Index::axis(AxisId(axis))).collect();
     Expr::Read(Read { tensor, subscripts, checked: Vec::new(), place: Location::default() })
@@ -102,11 +103,11 @@ pub(super) fn size(expr: &Expr) -> usize {
     nodes
 }
 
-/// The largest error that is written down, in nodes and in levels; beyond, nothing is known.
+/// The largest error expression, in nodes and in levels; beyond it the error is infinite.
 const MOST_NODES: usize = 4000;
 const MOST_LEVELS: usize = 200;
 
-/// Whether an expression is small enough to be compiled without concern.
+/// Whether an expression is small enough to compile.
 pub(super) fn is_small(expr: &Expr) -> bool {
     size(expr) <= MOST_NODES && is_lower(expr, MOST_LEVELS)
 }

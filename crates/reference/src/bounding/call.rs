@@ -1,4 +1,4 @@
-//! The errors of functions.
+//! Error bounds of function calls.
 
 use tensorwright_lang::builtin::{Builtin, Signature};
 use tensorwright_lang::dtype::DType;
@@ -13,7 +13,7 @@ use super::enclosure::{Enclosure, as_double, product_error, rounded};
 use crate::math::{LOOSE_ULPS, ULPS};
 use crate::tolerance::Rounding;
 
-/// The largest errors that are written down several times, in nodes.
+/// The largest error expression that may be duplicated, in nodes.
 const SHORT: usize = 30;
 
 /// The value and the error of a call.
@@ -45,7 +45,7 @@ pub(super) fn call(builtin: Builtin, args: Vec<Enclosure>) -> (Expr, Option<Expr
     (value, error)
 }
 
-/// The larger error; where one operand is short and certain to win, its own.
+/// The larger error; where one operand is short and certainly wins, its own.
 fn extreme(builtin: Builtin, dtype: DType, args: Vec<Enclosure>) -> Option<Expr> {
     let values: Vec<Expr> = args.iter().map(|a| as_double(a.value.clone(), dtype)).collect();
     let errors: Vec<Option<Expr>> = args.into_iter().map(|arg| arg.error).collect();
@@ -70,7 +70,7 @@ fn extreme(builtin: Builtin, dtype: DType, args: Vec<Enclosure>) -> Option<Expr>
     errors.flatten().reduce(|a, b| made(Builtin::Max, vec![a, b]))
 }
 
-/// The error of a function that is computed with an error of its own.
+/// The error of a function with an implementation error.
 fn computed(
     builtin: Builtin,
     dtype: DType,
@@ -84,8 +84,8 @@ fn computed(
         Builtin::Pow | Builtin::Lgamma | Builtin::Tgamma => LOOSE_ULPS,
         _ => ULPS,
     };
-    // How far a function moves is the difference of two values, which have such an error each. In `double` that
-    // counts.
+    // The movement is the difference of two values, each with such an error. This matters in
+    // `double`.
     let values = if dtype == DType::Double && !is_exact { 3.0 } else { 1.0 };
     let relative = values * 2.0 * ulps * rounding.unit;
     let mut moved = if is_exact { None } else { Some(movement(builtin, value, args)) };
@@ -94,13 +94,13 @@ fn computed(
     }
     let error = rounded(value, moved, relative, rounding);
     if is_exact {
-        // A pole is part of the definition; what overflows in `double` does in all types.
+        // A pole is part of the definition; overflow in `double` is overflow in all types.
         return select(is_infinite(abs(value)), number(0.0), error);
     }
     error
 }
 
-/// How far a function moves over the intervals of its arguments.
+/// The largest change of a function over the intervals of its arguments.
 fn movement(builtin: Builtin, value: &Expr, args: Vec<Enclosure>) -> Expr {
     use Builtin::{
         Acos, Acosh, Asin, Asinh, Atan, Atanh, Cbrt, Cos, Cosh, Erf, Erfc, Exp, Exp2, Expm1, Fma,
@@ -113,7 +113,7 @@ fn movement(builtin: Builtin, value: &Expr, args: Vec<Enclosure>) -> Expr {
         return both(product_error(x, y.clone()), z.error).unwrap_or_else(|| number(0.0));
     }
     match (builtin, y) {
-        // The distance from the origin moves no further than the point does.
+        // `hypot` is 1-Lipschitz.
         (Hypot, Some(y)) => return both(x.error, y.error).unwrap_or_else(|| number(0.0)),
         (Pow, Some(y)) => return power(value, x, y),
         _ => {}
@@ -123,10 +123,11 @@ fn movement(builtin: Builtin, value: &Expr, args: Vec<Enclosure>) -> Expr {
         // The slope is at most one, or little more.
         Sin | Cos | Tanh | Atan | Asinh => error,
         Erf => scaled(1.2, error),
-        // Convex and increasing: the furthest at the upper end.
+        // Convex and increasing: largest at the upper end.
         Exp | Exp2 | Expm1 => sub(made(builtin, vec![add(x.value, error)]), value.clone()),
         Cosh => sub(made(Cosh, vec![add(abs(&x.value), error)]), value.clone()),
-        // Concave and increasing, or convex and decreasing: at the lower end. Below the domain it is NaN.
+        // Concave and increasing, or convex and decreasing: at the lower end. Below the domain it
+        // is NaN.
         Sqrt | Rsqrt | Log | Log2 | Log10 | Log1p => {
             abs_difference(made(builtin, vec![sub(x.value, error)]), value.clone())
         }
@@ -140,15 +141,16 @@ fn movement(builtin: Builtin, value: &Expr, args: Vec<Enclosure>) -> Expr {
     }
 }
 
-/// How far a monotone function moves: no further than both ends together, and nothing known if one of them is
-/// outside of the domain.
+/// The largest change of a monotone function, at most the sum over both ends; infinite if one of
+/// them is outside the domain.
 fn ends(builtin: Builtin, value: &Expr, x: Enclosure) -> Option<Expr> {
     let error = x.error?;
     let at = |end: Expr| abs_difference(made(builtin, vec![end]), value.clone());
     Some(add(at(sub(x.value.clone(), error.clone())), at(add(x.value, error))))
 }
 
-/// Powers are monotone in both arguments, on either side of zero: they move the furthest at a corner.
+/// Powers are monotone in both arguments, on either side of zero: the largest change is at a
+/// corner.
 fn power(value: &Expr, x: Enclosure, y: Enclosure) -> Expr {
     let error = x.error.unwrap_or_else(|| number(0.0));
     let ends = |value: &Expr, error: &Expr| {

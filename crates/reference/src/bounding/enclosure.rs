@@ -1,5 +1,5 @@
-//! A value with its error, and what arithmetic and rounding do to both: the rules of [`tolerance`](crate::tolerance)
-//! that know of no tensors.
+//! A value with its error bound: the rules of [`tolerance`](crate::tolerance) for arithmetic and
+//! rounding.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -12,18 +12,19 @@ use super::build::{
 };
 use crate::tolerance::Rounding;
 
-/// A value and its error.
+/// A value and its error bound.
 #[derive(Debug, Clone)]
 pub(super) struct Enclosure {
     /// The type in the program.
     pub(super) dtype: DType,
     /// A `double` for floating-point types, the type itself for others.
     pub(super) value: Expr,
-    /// A `double`; without, every evaluation has this value, and it is one of the type.
+    /// A `double`; `None` if every evaluation has this value, and the type represents it.
     pub(super) error: Option<Expr>,
 }
 
-/// A value whose error is `relative |value| + absolute + error`. Nothing is known where it is large.
+/// A value whose error is `relative |value| + absolute + error`; unbounded where the value is
+/// large.
 pub(super) struct Term {
     pub(super) value: Expr,
     pub(super) relative: f64,
@@ -41,7 +42,8 @@ pub(super) fn rounded(
     rounded_or(value, error, relative, rounding, infinity())
 }
 
-/// As [`rounded`], with what to add to the error where the value is not far inside of the type's range.
+/// As [`rounded`], with a term to add to the error where the value is near the ends of the type's
+/// range.
 pub(super) fn rounded_or(
     value: &Expr,
     error: Option<Expr>,
@@ -59,13 +61,14 @@ pub(super) fn rounded_or(
     }
 }
 
-/// The error itself, or infinity where it is half of the type's largest number: the product overflows then.
+/// The error, or infinity where it reaches half of the type's largest number: the product may then
+/// overflow.
 fn bounded(error: Expr, rounding: Rounding) -> Expr {
     let scale = 2_f64.powi(1024 - rounding.largest.log2().ceil() as i32);
     if scale == 1.0 { error } else { scaled(1.0 / scale, scaled(scale, error)) }
 }
 
-/// A value as a `double`, which those of floating-point types are.
+/// The value as a `double`; floating-point values already are.
 pub(super) fn as_double(value: Expr, dtype: DType) -> Expr {
     if dtype.is_float() { value } else { Expr::Cast(DType::Double, Box::new(value)) }
 }
@@ -112,12 +115,12 @@ fn quotient_error(value: &Expr, a: Enclosure, b: Enclosure) -> Option<Expr> {
     let moved = mul(call(Builtin::Abs, vec![value.clone()]), error_b.clone());
     let divisor = sub(magnitude, error_b);
     let above = both(a.error, Some(moved)).unwrap_or_else(infinity);
-    // A divisor that may be zero gives a bound below zero, or none.
+    // A divisor that may be zero gives a negative or undefined bound.
     let quotient = div(above, divisor.clone());
     Some(add(quotient, unless(compare(CompareOp::Gt, divisor, number(0.0)))))
 }
 
-/// The integers up to this one are exact in a type.
+/// The largest integer up to which all are exact in a type.
 pub(super) fn exact_integers(dtype: DType) -> f64 {
     dtype.unit_roundoff().map_or(0.0, |unit| 1.0 / unit)
 }
@@ -131,7 +134,7 @@ pub(super) fn from_integer(value: Expr, error: Option<Expr>, dtype: DType) -> (E
     (value, error)
 }
 
-/// The error of an integer, unless another evaluation may wrap around.
+/// The error of an integer, infinite where another evaluation may wrap around.
 pub(super) fn near(value: &Expr, error: Expr, dtype: DType) -> Expr {
     let (lo, hi) = dtype.integer_range().unwrap_or_default();
     let value = as_double(value.clone(), dtype);

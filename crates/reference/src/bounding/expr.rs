@@ -1,9 +1,9 @@
-//! The value of an expression in `double`, and the bound on its error, both as expressions.
+//! Builds an expression's value in `double` and its error bound.
 //!
-//! The rules are those of [`tolerance`](crate::tolerance), with two differences. Every error occurs once in the error
-//! that it leads to (or the expressions would double with every operation), which costs sharpness in places:
-//! `min` and `max` have the larger of both errors, whoever wins. And where a rule would be long and is rarely
-//! needed, the error is infinite.
+//! The rules are those of [`tolerance`](crate::tolerance), with two differences. Every operand
+//! error occurs once in the result (otherwise expressions would double in size with every
+//! operation), which costs sharpness: `min` and `max` take the larger of both errors. And where a
+//! rule would be long and is rarely needed, the error is infinite.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
@@ -19,12 +19,12 @@ use super::enclosure::{
 };
 use crate::tolerance::Rounding;
 
-/// What stands for the tensors of the program.
+/// The tensors of the analysis for each tensor of the program.
 pub(super) struct Tensors<'a> {
     pub(super) program: &'a Program,
-    /// The values: a tensor of `double` for a floating-point tensor that a stage makes, by id.
+    /// The values by tensor id: `double` for a computed floating-point tensor.
     pub(super) values: Vec<TensorId>,
-    /// The errors; without, the tensor is exact.
+    /// The errors; `None` for an exact tensor.
     pub(super) errors: Vec<Option<TensorId>>,
 }
 
@@ -90,7 +90,7 @@ impl Tensors<'_> {
         Some(Enclosure { dtype, value, error })
     }
 
-    /// A term of a sum. Whoever adds it up checks that nothing overflows.
+    /// A term of a sum. The caller checks for overflow.
     pub(super) fn term(&self, stage: &Stage, expr: &Expr, dtype: DType) -> Option<Term> {
         if let Expr::Arith(op, a, b) = expr
             && self.dtype(expr) == dtype
@@ -165,7 +165,7 @@ impl Tensors<'_> {
         };
         let surely = compare(CompareOp::Eq, uncertain, number(0.0));
         let error = if may_read_both {
-            // Either may be chosen; a sum, because each of them may be no number.
+            // Either branch may be chosen; a sum, because each error may be NaN.
             let apart = abs_difference(as_double(a.value, dtype), as_double(b.value, dtype));
             let apart = add(apart, add(error_a.clone(), error_b.clone()));
             select(surely, select(condition.value, error_a, error_b), apart)
@@ -175,7 +175,7 @@ impl Tensors<'_> {
         Some((value, Some(error)))
     }
 
-    /// Whether no read of an expression needs a guard.
+    /// Whether every read of an expression is in bounds without a guard.
     fn is_always_inside(&self, stage: &Stage, expr: &Expr) -> bool {
         let axis = |id| {
             let axis = stage.axis(id);
@@ -210,7 +210,7 @@ impl Tensors<'_> {
             }
             (true, false) => {
                 let result = converted(value.clone());
-                // Truncation is monotone; far outside of the type it stays where it is.
+                // Truncation is monotone; far outside the type it saturates.
                 let error = error.map(|e| {
                     let at =
                         |end: Expr| abs_difference(double(converted(end)), double(result.clone()));
@@ -259,7 +259,7 @@ impl Tensors<'_> {
         Some((value, both(error, elsewhere)))
     }
 
-    /// The number of an index in a type.
+    /// An index converted to a type.
     fn index_value(
         &self,
         stage: &Stage,
@@ -274,8 +274,8 @@ impl Tensors<'_> {
         Some(from_integer(value, error, dtype))
     }
 
-    /// An index on what stands for the tensors. The error is infinite where another evaluation may have another
-    /// one.
+    /// An index over the tensors of the analysis. The error is infinite where another evaluation
+    /// may compute another index.
     pub(super) fn index(&self, stage: &Stage, index: &Index) -> Option<(Index, Option<Expr>)> {
         if !index.has_value() {
             return Some((index.clone(), None));

@@ -1,9 +1,9 @@
-//! The error analysis of a program as a program.
+//! Compiles the error analysis of a program into a program.
 //!
-//! [`run`](crate::run) carries a bound beside every number, one element at a time. [`bounding`] writes the same
-//! analysis down as stages: next to each tensor, whose values are computed in `double`, there is one with the bounds
-//! of its elements. Compiled like any other program it runs at the speed of compiled code, so that results of any size
-//! can be compared element by element, each within its own bound.
+//! [`run`](crate::run) computes an error bound for every number, one element at a time.
+//! [`bounding`] expresses the same analysis as stages: each tensor, computed in `double`, gets a
+//! companion tensor of error bounds. Compiled like any other program, it is fast enough to compare
+//! results of any size element by element.
 //!
 //! ```text
 //! C(m,n) +=! A(m,k) * B(k,n)          in float, K terms
@@ -13,8 +13,9 @@
 //! e(m,n)   = (u + c + ...) s(m,n)     c = k u / (1 + k u), k = K - 1, and the rounding of the store
 //! ```
 //!
-//! Any correct evaluation of the program, as [`tolerance`](crate::tolerance) has it, ends within `e` of `v`. Where a
-//! rule of that analysis has no short counterpart, the bound is infinite: nothing is guessed here either.
+//! Any correct evaluation of the program, as defined in [`tolerance`](crate::tolerance), ends
+//! within `e` of `v`. Where a rule of that analysis has no short counterpart, the bound is
+//! infinite, never a guess.
 
 mod build;
 mod call;
@@ -31,17 +32,17 @@ use crate::buffer::{Buffer, BufferError};
 use crate::element::Value;
 use crate::output::Output;
 
-/// The analysis of a program, and where its results are.
+/// The error analysis of a program, and its outputs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ErrorAnalysis {
-    /// The analysis. It has the inputs of the program it was made of; its outputs are the tensors below.
+    /// The analysis program. It has the inputs of the original program and the outputs below.
     pub program: Program,
-    /// One per output of the program, in order.
+    /// One per output of the original program, in order.
     pub outputs: Vec<BoundedOutput>,
 }
 
-/// An output of a program in its analysis.
+/// An output of the original program in the analysis.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BoundedOutput {
@@ -49,18 +50,19 @@ pub struct BoundedOutput {
     pub name: String,
     /// Its type.
     pub dtype: DType,
-    /// The name of the values: in `double` if it is of a floating-point type, in its type otherwise.
+    /// The name of the tensor of values: `double` for a floating-point output, its own type
+    /// otherwise.
     pub values: String,
-    /// The name of the bounds, in `double`; without, all values are exact.
+    /// The name of the tensor of bounds, in `double`; `None` if all values are exact.
     pub bounds: Option<String>,
 }
 
 impl BoundedOutput {
-    /// The output in its own type, from what the analysis computed: like that of [`run`](crate::run), with tolerances
-    /// that include what rounding the values to the type does to them.
+    /// Converts the results of the analysis to the output's type: like that of [`run`](crate::run),
+    /// with tolerances that include the rounding to the type.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If it does not fit in memory.
     pub fn output(&self, values: &Buffer, bounds: Option<&Buffer>) -> Result<Output, BufferError> {
         let value = |position| values.get(position).unwrap_or(Value::Float(f64::NAN));
         let buffer = Buffer::from_fn(self.dtype, values.shape(), value)?;
@@ -71,7 +73,7 @@ impl BoundedOutput {
                 _ => 0.0,
             };
             let bound = bounds.and_then(|bounds| bounds.get(position)).copied().unwrap_or(0.0);
-            // Far more than what rounding does to the bounds themselves.
+            // A margin far above the rounding errors of the bounds themselves.
             let bound = (bound + rounding) * (1.0 + 1e-6);
             if bound.is_nan() { f64::INFINITY } else { bound }
         });
@@ -80,8 +82,8 @@ impl BoundedOutput {
     }
 }
 
-/// Writes the error analysis of a program as a program. `None` if it has no statements, or index arithmetic that cannot be
-/// rebuilt.
+/// Builds the error analysis of a program. `None` if the program has no statements, or index
+/// arithmetic that cannot be rebuilt.
 ///
 /// ```
 /// use tensorwright_lang::Module;

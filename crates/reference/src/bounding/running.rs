@@ -1,4 +1,4 @@
-//! Running sums and products: the analysis of reductions, with one more term at every step.
+//! Error analysis of running sums and products.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -45,7 +45,7 @@ impl Analysis {
         Some((values, Some(errors)))
     }
 
-    /// The bound of a sum of terms, as `Analysis::sum` has it.
+    /// The bound of a sum, as in `Analysis::sum`.
     fn running_sum(
         &mut self,
         lines: &Lines<'_>,
@@ -68,13 +68,13 @@ impl Analysis {
                 Some(lines.scan(self, ReductionOp::Sum, error, start)?)
             }
         };
-        // What rounding does to the sum of the magnitudes.
+        // The rounding of the sum of magnitudes.
         let most = lines.steps()? as f64 + 1.0;
         let exactly = 1.0 + 4.0 * most * DOUBLE + 1e-12;
         let sum = scaled(exactly, here(sums, rank));
         let errors = errors.map(|errors| scaled(exactly, here(errors, rank)));
         let steps = lines.steps_so_far()?;
-        // Theirs, and ours in `double`.
+        // The other evaluation's rounding, and ours in `double`.
         let theirs = scaled(rounding.unit - DOUBLE, steps.clone());
         let theirs = div(theirs.clone(), add(number(1.0), theirs));
         let growth = add(theirs, scaled(DOUBLE, add(steps.clone(), number(1.0))));
@@ -91,7 +91,7 @@ impl Analysis {
         Some((values, add(total, unless(fits))))
     }
 
-    /// The bound of a product of terms, as `Analysis::product` has it.
+    /// The bound of a product, as in `Analysis::product`.
     fn running_product(
         &mut self,
         lines: &Lines<'_>,
@@ -127,7 +127,7 @@ impl Analysis {
     }
 }
 
-/// What a running stage goes along.
+/// The lines along which a running stage accumulates.
 struct Lines<'a> {
     program: &'a Program,
     stage: &'a Stage,

@@ -1,4 +1,4 @@
-//! Scatters, whose elements have as many terms as go to them.
+//! Error analysis of scatters.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -12,8 +12,9 @@ use super::stages::{Analysis, Base, DOUBLE, stored};
 use crate::tolerance::Rounding;
 
 impl Analysis {
-    /// A scatter as the reductions of its analysis are made: a plain value, and positions in values of the analysis. Where
-    /// positions are uncertain a term may belong to any element, so each element asks every term.
+    /// Rewrites a scatter for the analysis: a plain value, and positions in terms of the analysis
+    /// tensors. Where positions are uncertain a term may belong to any element, so each element
+    /// visits every term.
     pub(super) fn scatter(&self, program: &Program, stage: &Stage) -> Option<Stage> {
         let mut made = stage.clone();
         let (values, errors) = (self.values.clone(), self.errors.clone());
@@ -32,7 +33,7 @@ impl Analysis {
         Some(made)
     }
 
-    /// A sum of floating-point numbers. The terms of each element are counted: most go elsewhere.
+    /// A floating-point sum. The terms of each element are counted: most go elsewhere.
     pub(super) fn scattered_sum(
         &mut self,
         program: &Program,
@@ -47,19 +48,20 @@ impl Analysis {
         let rounding = Rounding::accumulation(dtype);
         let bound = Enclosure { dtype, value, error: None };
         let values = self.reduced(program, stage, &bound, base);
-        // What is there before is a term, too.
+        // The initial value is a term, too.
         let counts = self.reduction(program, stage, sum, number(1.0), Some(number(1.0)));
         let of_base = held.map(|base| abs(&here(base.values, rank)));
         let magnitudes = self.reduction(program, stage, sum, abs(&bound.value), of_base);
         let errors = error.map(|error| self.reduction(program, stage, sum, error, None));
         let terms = here(counts, rank);
-        // Adding the first one to zero is exact. Theirs, and ours in `double`.
+        // Adding the first one to zero is exact. The other evaluation's rounding, and ours in
+        // `double`.
         let steps = call(Builtin::Max, vec![sub(terms.clone(), number(1.0)), number(0.0)]);
         let theirs = scaled(rounding.unit - DOUBLE, steps);
         let growth = div(theirs.clone(), add(number(1.0), theirs));
         let growth = add(growth, scaled(DOUBLE, terms.clone()));
         let grown = add(number(1.0), growth.clone());
-        // What rounding does to the sum of the magnitudes.
+        // The rounding of the sum of magnitudes.
         let exactly =
             1.0 + 4.0 * (stage.trip_count(AxisKind::Reduce) as f64 + 1.0) * DOUBLE + 1e-12;
         let magnitude = scaled(exactly, here(magnitudes, rank));

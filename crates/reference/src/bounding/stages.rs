@@ -1,4 +1,4 @@
-//! From the stages of a program to those of its analysis.
+//! Translates stages into stages of the error analysis.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -15,19 +15,19 @@ use super::expr::Tensors;
 use crate::running::rounds;
 use crate::tolerance::Rounding;
 
-/// The unit roundoff of `double`, in which values are computed here.
+/// The unit roundoff of `double`, in which the analysis computes.
 pub(super) const DOUBLE: f64 = f64::EPSILON / 2.0;
 
-/// A program that is being made, and what in it stands for the tensors of another one.
+/// The analysis under construction, and its tensors for those of the original program.
 pub(super) struct Analysis {
     pub(super) made: Program,
     pub(super) values: Vec<TensorId>,
     pub(super) errors: Vec<Option<TensorId>>,
-    /// Before the names of all tensors that are made.
+    /// The prefix of all generated tensor names.
     prefix: String,
 }
 
-/// The stages that compute values and errors of all tensors of a program.
+/// Builds the stages that compute values and errors of all tensors.
 pub(super) fn analysis(program: &Program) -> Option<Analysis> {
     program.stages.first()?;
     let mut made = program.clone();
@@ -50,7 +50,7 @@ pub(super) fn analysis(program: &Program) -> Option<Analysis> {
     Some(analysis)
 }
 
-/// What a stage starts from.
+/// The initial values of a stage.
 #[derive(Clone, Copy)]
 pub(super) struct Base {
     pub(super) values: TensorId,
@@ -58,7 +58,7 @@ pub(super) struct Base {
 }
 
 impl Analysis {
-    /// The values and errors of the tensor that a stage makes.
+    /// Builds the values and errors of a stage's tensor.
     fn stage(&mut self, program: &Program, stage: &Stage) -> Option<(TensorId, Option<TensorId>)> {
         if let Some(scan) = &stage.scan {
             return self.scan(program, stage, scan);
@@ -97,8 +97,8 @@ impl Analysis {
         }
     }
 
-    /// The values and errors of a recurrence, which are recurrences as well: what is computed from an earlier element
-    /// inherits its error.
+    /// Builds the values and errors of a recurrence, as recurrences: an element inherits the error
+    /// of the one it is computed from.
     fn scan(
         &mut self,
         program: &Program,
@@ -118,7 +118,8 @@ impl Analysis {
         };
         let exact = tensors(None);
         let bound = exact.stored(stage, &stage.body, dtype)?;
-        // What is exact if its earlier elements are is exact from the first one on.
+        // A recurrence that is exact whenever its earlier elements are is exact throughout, by
+        // induction.
         let is_exact = bound.error.is_none();
         let tensors = if is_exact { exact } else { tensors(Some(errors)) };
         let bound = tensors.stored(stage, &stage.body, dtype)?;
@@ -150,12 +151,12 @@ impl Analysis {
         Some((values, Some(errors)))
     }
 
-    /// The tensor that the next stage makes.
+    /// The output of the next stage.
     pub(super) fn next(&self) -> TensorId {
         TensorId(self.made.tensors.len() as u32)
     }
 
-    /// Adds a stage that is made like one of the program.
+    /// Adds a stage modeled on one of the program.
     pub(super) fn push(
         &mut self,
         program: &Program,
@@ -182,7 +183,7 @@ impl Analysis {
         id
     }
 
-    /// A stage without a reduction over the elements that a stage makes.
+    /// Adds an elementwise stage over the elements that a stage computes.
     pub(super) fn pointwise(
         &mut self,
         program: &Program,
@@ -198,7 +199,7 @@ impl Analysis {
         })
     }
 
-    /// A stage without a reduction over all elements.
+    /// Adds an elementwise stage over the whole tensor.
     fn everywhere(&mut self, program: &Program, like: &Stage, body: Expr) -> TensorId {
         let mut whole = like.clone();
         for (axis, extent) in whole.axes.iter_mut().zip(&program.tensor(like.output).shape) {
@@ -224,7 +225,7 @@ impl Analysis {
         Base { values, errors }
     }
 
-    /// The same reduction of values.
+    /// Adds the same reduction of values.
     pub(super) fn reduced(
         &mut self,
         program: &Program,
@@ -239,7 +240,7 @@ impl Analysis {
         })
     }
 
-    /// A reduction of errors or magnitudes; where it accumulates, onto elements of `onto`.
+    /// Adds a reduction of errors or magnitudes; an accumulating one starts from `onto`.
     pub(super) fn reduction(
         &mut self,
         program: &Program,
@@ -261,7 +262,7 @@ impl Analysis {
         })
     }
 
-    /// The errors of elements that are stored.
+    /// Adds the errors of stored elements.
     fn errors(
         &mut self,
         program: &Program,
@@ -299,7 +300,7 @@ impl Analysis {
         let error = here(errors, rank);
         match reduction {
             Some(ReductionOp::Min | ReductionOp::Max) => error,
-            // What is uncertain may wrap around.
+            // Uncertain integers may wrap around.
             Some(ReductionOp::Sum) => near(&here(values, rank), error, bound.dtype),
             _ => unless(compare(CompareOp::Eq, error, number(0.0))),
         }
@@ -319,7 +320,7 @@ impl Analysis {
         let accumulates = matches!(stage.combine, Combine::Accumulate(_));
         let terms = stage.trip_count(AxisKind::Reduce) as f64 + f64::from(accumulates);
         let rounding = Rounding::accumulation(dtype);
-        // Theirs, and ours in `double`.
+        // The other evaluation's rounding, and ours in `double`.
         let theirs = (terms - 1.0).max(1.0) * (rounding.unit - DOUBLE);
         let growth = theirs / (1.0 + theirs) + terms * DOUBLE;
         let coefficient = (1.0 + growth) * relative + growth;
@@ -336,7 +337,7 @@ impl Analysis {
                 self.reduction(program, stage, ReductionOp::Sum, both, of_base)
             }
         };
-        // What rounding does to the sum of the magnitudes.
+        // The rounding of the sum of magnitudes.
         let exactly = 1.0 + 4.0 * terms * DOUBLE + 1e-12;
         let sum = scaled(exactly, here(sums, rank));
         let fits = compare(CompareOp::Le, sum.clone(), number(rounding.largest / 2.0));
@@ -349,7 +350,8 @@ impl Analysis {
         (values, errors)
     }
 
-    /// A product of floating-point numbers: `(1 + γn) Π (|vi| + ei) - Π |vi|`, and what underflows on the way.
+    /// A floating-point product: `(1 + γn) Π (|vi| + ei) - Π |vi|`, plus underflow in partial
+    /// products.
     fn product(
         &mut self,
         program: &Program,
@@ -384,7 +386,7 @@ impl Analysis {
     }
 }
 
-/// The error of a value that is stored. One that is infinite although nothing can have overflowed is exact.
+/// The error of a stored value. An infinite value that cannot come from overflow is exact.
 pub(super) fn stored(value: &Expr, error: Expr, rounding: Rounding) -> Expr {
     let otherwise = unless(is_infinite(abs(value)));
     rounded_or(value, Some(error), rounding.unit, rounding, otherwise)

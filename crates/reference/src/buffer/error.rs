@@ -1,4 +1,4 @@
-//! Why a buffer cannot be made.
+//! Errors of buffer construction.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tensorwright_lang::dtype::DType;
 
 use super::MAX_BYTES;
 
-/// Why a buffer cannot be made.
+/// Errors of buffer construction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BufferError {
@@ -15,25 +15,25 @@ pub enum BufferError {
         /// The shape.
         shape: Vec<i64>,
     },
-    /// The buffer would be larger than [`MAX_BYTES`], or than the memory there is.
+    /// The buffer would exceed [`MAX_BYTES`] or the available memory.
     TooLarge {
         /// The element type.
         dtype: DType,
         /// The shape.
         shape: Vec<i64>,
     },
-    /// The element type is one that buffers do not hold yet.
+    /// Buffers do not support the element type yet.
     UnsupportedType {
         /// The element type.
         dtype: DType,
     },
-    /// The number of elements (or bytes) is not the one that the shape asks for.
+    /// The number of elements (or bytes) does not match the shape.
     WrongLength {
         /// The shape.
         shape: Vec<i64>,
-        /// How many there must be.
+        /// The number expected.
         expected: usize,
-        /// How many there are.
+        /// The number found.
         actual: usize,
     },
     /// Some bytes are not an element of the type: a `bool` that is neither 0 nor 1.
@@ -69,7 +69,7 @@ impl fmt::Display for BufferError {
 
 impl std::error::Error for BufferError {}
 
-/// A shape as people write it: `(2, 3)`.
+/// A shape as text: `(2, 3)`.
 pub(crate) struct ShapeText<'a>(pub(crate) &'a [i64]);
 
 impl fmt::Display for ShapeText<'_> {

@@ -1,4 +1,4 @@
-//! Tensors in memory: a type, a shape and the elements, dense and row-major.
+//! Dense row-major tensors in memory.
 
 mod error;
 
@@ -10,7 +10,7 @@ use tensorwright_lang::dtype::DType;
 
 use crate::element::{Element, Value};
 
-/// The largest buffer that is made, in bytes. Larger ones are refused with an error.
+/// The largest buffer, in bytes. Larger ones are errors.
 pub const MAX_BYTES: u64 = 1 << 33;
 
 /// A dense, row-major tensor.
@@ -20,7 +20,7 @@ pub struct Buffer {
     data: Data,
 }
 
-/// The elements. The macro keeps the one list of types in one place.
+/// The elements. The macro is the single list of element types.
 macro_rules! storage {
     ($($variant:ident $type:ty;)*) => {
         #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ macro_rules! storage {
             $($variant(Vec<$type>),)*
         }
 
-        /// Links an element type with its variant of the storage.
+        /// Maps an element type to its variant of the storage.
         pub trait BufferElement: Element {
             #[doc(hidden)]
             fn into_buffer(shape: Vec<i64>, data: Vec<Self>) -> Buffer;
@@ -86,7 +86,7 @@ storage! {
     Double f64;
 }
 
-/// The number of elements of a shape, if a buffer of it may be made.
+/// The number of elements of a shape, if it is within the limits.
 fn checked_elements(dtype: DType, shape: &[i64]) -> Result<usize, BufferError> {
     let too_large = || BufferError::TooLarge { dtype, shape: shape.to_vec() };
     if shape.iter().any(|extent| *extent < 0) {
@@ -106,8 +106,8 @@ fn checked_elements(dtype: DType, shape: &[i64]) -> Result<usize, BufferError> {
     usize::try_from(elements).map_err(|_| too_large())
 }
 
-/// An empty vector with room for the elements of a shape; memory that there is not is an error,
-/// where `Vec::with_capacity` would abort.
+/// An empty vector with capacity for the elements of a shape; out of memory is an error, where
+/// `Vec::with_capacity` would abort.
 fn reserve<T: Element>(shape: &[i64]) -> Result<(Vec<T>, usize), BufferError> {
     let elements = checked_elements(T::DTYPE, shape)?;
     let mut data = Vec::new();
@@ -117,7 +117,7 @@ fn reserve<T: Element>(shape: &[i64]) -> Result<(Vec<T>, usize), BufferError> {
 }
 
 impl Buffer {
-    /// A buffer of elements in row-major order.
+    /// Creates a buffer from elements in row-major order.
     ///
     /// # Errors
     /// If the number of elements is not the product of the extents, or too large.
@@ -166,8 +166,8 @@ impl Buffer {
         })
     }
 
-    /// A buffer of the values that a function gives for each position in row-major order,
-    /// converted as [`Value::convert`] says.
+    /// Creates a buffer by calling a function for each row-major position; values are converted as
+    /// by [`Value::convert`].
     ///
     /// # Errors
     /// If it would be too large.
@@ -183,7 +183,7 @@ impl Buffer {
         })
     }
 
-    /// A buffer of any type from numbers, converted as [`Value::convert`] says.
+    /// Creates a buffer of any type from numbers, converted as by [`Value::convert`].
     ///
     /// # Errors
     /// As [`Buffer::new`].
@@ -198,7 +198,7 @@ impl Buffer {
         })
     }
 
-    /// A buffer from its bytes, each element with its least significant byte first.
+    /// Creates a buffer from little-endian bytes.
     ///
     /// # Errors
     /// If the number of bytes is wrong, a `bool` is neither 0 nor 1, or the size is too large.
@@ -218,7 +218,7 @@ impl Buffer {
         })
     }
 
-    /// The bytes in row-major order, each element with its least significant byte first.
+    /// The elements in row-major order as little-endian bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len() * self.dtype().bytes());
@@ -226,8 +226,8 @@ impl Buffer {
         bytes
     }
 
-    /// Calls `visit` with the bytes of each element in row-major order, the least significant
-    /// first: [`Buffer::to_bytes`] without the vector.
+    /// Calls `visit` with the little-endian bytes of each element in row-major order:
+    /// [`Buffer::to_bytes`] without the vector.
     pub fn visit_bytes(&self, mut visit: impl FnMut(&[u8])) {
         let mut bytes = Vec::with_capacity(self.dtype().bytes());
         with_data!(&self.data, data => for element in data {
@@ -237,7 +237,7 @@ impl Buffer {
         });
     }
 
-    /// The same shape with the elements converted as [`Value::convert`] says.
+    /// Converts the elements as by [`Value::convert`].
     ///
     /// # Errors
     /// If the result would be too large.
@@ -247,10 +247,10 @@ impl Buffer {
         })
     }
 
-    /// The same elements in another shape of as many.
+    /// Changes the shape, keeping the elements.
     ///
     /// # Errors
-    /// If the shape asks for another number of elements.
+    /// If the number of elements differs.
     pub fn reshape(mut self, shape: &[i64]) -> Result<Self, BufferError> {
         let expected = checked_elements(self.dtype(), shape)?;
         if self.len() != expected {
@@ -282,7 +282,7 @@ impl Buffer {
         with_data!(&self.data, data => data.len())
     }
 
-    /// Whether there are no elements: an extent is zero.
+    /// Whether it is empty: an extent is zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -318,8 +318,8 @@ impl Buffer {
         index_in(&self.shape, position)
     }
 
-    /// Stores a value, converted as [`Value::convert`] says, and returns what is stored now;
-    /// `None` past the end.
+    /// Stores a value, converted as by [`Value::convert`], and returns the stored value; `None`
+    /// past the end.
     pub fn set(&mut self, position: usize, value: Value) -> Option<Value> {
         fn store<T: Element>(slot: &mut T, value: Value) -> Value {
             *slot = T::from_value(value);
@@ -335,13 +335,13 @@ impl Buffer {
         (0..self.len()).filter_map(|position| self.get(position))
     }
 
-    /// The elements, if they have this type.
+    /// The elements, if this is their type.
     #[must_use]
     pub fn as_slice<T: BufferElement>(&self) -> Option<&[T]> {
         T::slice(self)
     }
 
-    /// The elements to change, if they have this type.
+    /// The mutable elements, if this is their type.
     #[must_use]
     pub fn as_mut_slice<T: BufferElement>(&mut self) -> Option<&mut [T]> {
         T::slice_mut(self)
@@ -399,14 +399,14 @@ fn type_text(dtype: DType, shape: &[i64]) -> String {
     if shape.is_empty() { dtype.to_string() } else { format!("{dtype}{}", ShapeText(shape)) }
 }
 
-/// A buffer of one dimension.
+/// A one-dimensional buffer.
 impl<T: BufferElement> From<Vec<T>> for Buffer {
     fn from(elements: Vec<T>) -> Self {
         T::into_buffer(vec![elements.len() as i64], elements)
     }
 }
 
-/// A buffer without dimensions.
+/// A scalar buffer.
 impl<T: BufferElement> From<T> for Buffer {
     fn from(element: T) -> Self {
         T::into_buffer(Vec::new(), vec![element])

@@ -1,4 +1,4 @@
-//! Which elements to look at.
+//! Chooses the output elements to sample.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,15 @@ use tensorwright_random::SplitMix;
 use super::OutputElement;
 use crate::buffer::{index_in, position_in};
 
-/// The tiles that schedules are made of: what lies just before and after a multiple of one is where tails,
-/// masks and packed panels begin.
+/// Common tile sizes: tails, masks and packed panels begin just before and after their multiples.
 const TILES: [i64; 9] = [4, 6, 8, 14, 16, 24, 32, 64, 128];
 
-/// How many elements lie together, differing in one subscript: they often share what they are computed from.
+/// The size of a group of elements that differ in one subscript: they often share operands.
 const NEIGHBOURS: usize = 8;
 
-/// Proposes elements of the outputs of a program to [`sample`](super::sample()): the corners, and in turn
-/// elements anywhere, at the edges of dimensions, in what tiles leave over, and beside multiples of tiles. They depend
-/// on the seed alone. Any part of the list from its start has some of all kinds, of all outputs.
+/// Chooses output elements for [`sample`](super::sample()): the corners, then a mix of uniform
+/// positions, edges of dimensions, tails of tiles, and neighbours of tile multiples. Depends only
+/// on the seed. Any prefix of the list has some of all kinds, of all outputs.
 #[must_use]
 pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<OutputElement> {
     let outputs: Vec<_> = program.outputs.iter().map(|id| program.tensor(*id)).collect();
@@ -28,7 +27,7 @@ pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<OutputElement> 
         .zip(1_u64..)
         .map(|(shape, number)| of_shape(shape, share, SplitMix::nth(seed, number)))
         .collect();
-    // Neighbours stay together, outputs take turns.
+    // Neighbours stay together, outputs alternate.
     let longest = each.iter().map(Vec::len).max().unwrap_or(0);
     let mut places = Vec::with_capacity(count);
     for start in (0..longest).step_by(NEIGHBOURS) {
@@ -40,7 +39,7 @@ pub fn choose(program: &Program, count: usize, seed: u64) -> Vec<OutputElement> 
     places
 }
 
-/// Positions in a tensor, none twice.
+/// Distinct positions in a tensor.
 fn of_shape(shape: &[i64], count: usize, seed: u64) -> Vec<usize> {
     let elements =
         shape.iter().fold(1_u64, |all, extent| all.saturating_mul(extent.unsigned_abs()));
@@ -58,7 +57,7 @@ fn of_shape(shape: &[i64], count: usize, seed: u64) -> Vec<usize> {
     };
     for corner in 0..1_usize << shape.len().min(6) {
         let end = |dimension: usize, extent: i64| {
-            // The last corners first: that is where tails meet.
+            // The last corners first, where tails meet.
             if corner >> dimension.min(5) & 1 == 0 { extent - 1 } else { 0 }
         };
         let index: Vec<i64> = shape.iter().enumerate().map(|(d, extent)| end(d, *extent)).collect();
@@ -66,7 +65,7 @@ fn of_shape(shape: &[i64], count: usize, seed: u64) -> Vec<usize> {
             return positions;
         }
     }
-    // Far more rounds than are needed, unless there are hardly more elements than are wanted.
+    // Far more rounds than needed, unless nearly all elements are requested.
     for round in 0..count {
         let mut index = index_in(shape, random.index(elements));
         for (i, extent) in index.iter_mut().zip(shape) {
@@ -86,8 +85,8 @@ fn of_shape(shape: &[i64], count: usize, seed: u64) -> Vec<usize> {
     positions
 }
 
-/// A subscript of a kind: as it is, at an edge, in the tail of a tile, or beside a multiple of one. All but
-/// the first are that with even odds, so that they meet the others' in all combinations.
+/// A subscript of a kind: uniform, at an edge, in the tail of a tile, or beside a tile multiple.
+/// Each special kind applies with even odds, so that all combinations occur.
 fn coordinate(random: &mut SplitMix, anywhere: i64, extent: i64, kind: usize) -> i64 {
     if kind == 0 || random.next_u64() & 1 == 0 {
         return anywhere;

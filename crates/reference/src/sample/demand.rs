@@ -1,4 +1,4 @@
-//! Elements on demand.
+//! Lazy evaluation of elements.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,31 +14,31 @@ use crate::number::Number;
 use crate::reduce::Accumulator;
 use crate::running::RunningStage;
 
-/// The most stages that are computed inside each other. An element that needs more is not computed.
+/// The deepest nesting of stages. An element that needs more is not computed.
 pub(super) const MOST_STAGES: u32 = 64;
 
-/// What an element counts at least, however short its expression: it is kept, and takes memory.
+/// The least work charged per element: it is cached, which takes memory.
 const LEAST_WORK: u64 = 4;
 
-/// One element may use one part in so many of the iterations that are left, so that those that need
-/// everything do not take it from all others.
+/// One element may use this fraction of the remaining budget, so that expensive elements leave some
+/// for the others.
 const ELEMENT_SHARE: u64 = 4;
 
-/// The tensors of a program, whose elements are computed when they are read.
+/// The tensors of a program, with elements computed when they are read.
 pub(super) struct Demand<'a> {
     program: &'a Program,
-    /// What is there as a whole.
+    /// Tensors computed as a whole.
     whole: &'a [Option<Contents<'a>>],
-    /// What was computed of the others.
+    /// Cached elements of the others.
     known: Vec<RefCell<HashMap<usize, Number>>>,
-    /// The tensors of which elements are running sums, and what was computed of these.
+    /// The tensors that are running sums, with their cached elements.
     running: Vec<Option<RunningStage<'a>>>,
     sums: Vec<RefCell<HashMap<usize, Accumulator>>>,
-    /// The iterations that may still be run.
+    /// The remaining iterations.
     left: Cell<u64>,
-    /// Where they are when the element that is being computed has to give up.
+    /// The value of `left` at which the current element gives up.
     floor: Cell<u64>,
-    /// Whether it gave up.
+    /// Whether the current element gave up.
     gave_up: Cell<bool>,
     depth: Cell<u32>,
 }
@@ -64,7 +64,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// As many of the elements as the iterations allow.
+    /// Computes as many of the elements as the budget allows.
     pub(super) fn elements(
         &self,
         places: &[OutputElement],
@@ -76,7 +76,7 @@ impl<'a> Demand<'a> {
             self.floor.set(left - left / ELEMENT_SHARE);
             self.gave_up.set(false);
             let number = match self.number(*id, place.position) {
-                // What fails after it gave up need not be wrong.
+                // Errors after giving up are not meaningful.
                 _ if self.gave_up.get() => continue,
                 number => number?,
             };
@@ -87,7 +87,7 @@ impl<'a> Demand<'a> {
         Ok(sampled)
     }
 
-    /// Takes the iterations of an element, or gives up.
+    /// Charges the iterations of an element, or gives up.
     fn charge(&self, stage: &Stage) -> Result<(), Failure> {
         let cost = element_work(stage).max(LEAST_WORK);
         match self.left.get().checked_sub(cost) {
@@ -99,14 +99,15 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// Ends the element that is being computed. Whoever asked for it sees the flag and not the failure.
+    /// Aborts the current element. The caller checks the flag and ignores the error.
     fn give_up(&self, stage: &Stage) -> Failure {
         self.gave_up.set(true);
         defect(stage, "an element needs more than may be spent on it")
     }
 
-    /// Computes an element, and in a recurrence all of its line that come before it and are not known. The known
-    /// ones of a line are always the first, so no element is computed inside another of its line.
+    /// Computes an element, and in a recurrence all uncached elements before it on its line. The
+    /// cached elements of a line are always a prefix, so no element is computed inside another of
+    /// its line.
     fn compute_line(
         &self,
         stage: &Stage,
@@ -123,7 +124,7 @@ impl<'a> Demand<'a> {
         Ok(made.0)
     }
 
-    /// Keeps an element. A choice may have gone on without what was given up.
+    /// Caches an element. A selection may have continued without an operand that was given up.
     fn remember(
         &self,
         stage: &Stage,
@@ -139,7 +140,7 @@ impl<'a> Demand<'a> {
         }
     }
 
-    /// The positions before one on its line of a recurrence that are not known, in order.
+    /// The uncached positions before one on its line of a recurrence, in order.
     fn line_before(
         &self,
         stage: &Stage,
@@ -168,7 +169,7 @@ impl<'a> Demand<'a> {
         (1..=unknown).rev().map(back)
     }
 
-    /// Computes an element of the tensor that a stage makes, and the terms of a running sum up to it.
+    /// Computes an element of a stage's tensor, and the terms of a running sum up to it.
     fn compute(
         &self,
         stage: &Stage,

@@ -1,12 +1,12 @@
-//! Chosen elements of the outputs of a program, for programs that are too large to [`run`](crate::run).
+//! Computes selected output elements of programs too large to [`run`](crate::run).
 //!
-//! An element is computed from what it is computed from, and nothing else: elements of tensors between
-//! the stages are made when they are read, and kept. So a few thousand elements of a matrix product cost
-//! a few thousand sums, and those of a softmax the sums of their rows. The values and tolerances are those of
-//! [`run`](crate::run), bit by bit, because the same code makes them.
+//! Only the operands of an element are computed: elements of intermediate tensors are evaluated
+//! when they are read, and cached. So a few thousand elements of a matrix product cost a few
+//! thousand sums, and those of a softmax the sums of their rows. Values and tolerances are
+//! bit-identical to those of [`run`](crate::run), which shares the code.
 //!
-//! What an element needs can be the whole program. [`Effort::iterations`] limits the work, and what is
-//! left out is left out of the answer: there are fewer elements, each of them as exact as ever.
+//! An element may need the whole program. [`Effort::iterations`] limits the work; elements beyond
+//! it are omitted, and the others are as exact as ever.
 
 mod choose;
 mod demand;
@@ -34,7 +34,7 @@ pub struct OutputElement {
     pub position: usize,
 }
 
-/// An element that was computed.
+/// A computed element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct SampledElement {
@@ -42,32 +42,32 @@ pub struct SampledElement {
     pub place: OutputElement,
     /// Its value.
     pub value: Value,
-    /// How far from it a correct evaluation may be; see [`tolerance`](crate::tolerance).
+    /// Its tolerance; see [`tolerance`](crate::tolerance).
     pub tolerance: f64,
 }
 
-/// How much work may be done.
+/// The work budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// The most work, over all threads, in iterations as [`work`] counts them.
+    /// The most work over all threads, in iterations as counted by [`work`].
     pub iterations: u64,
-    /// On how many threads.
+    /// The number of threads.
     pub threads: usize,
 }
 
-/// The stack of a thread that samples: room for the deepest expressions of [`demand::MOST_STAGES`] stages
-/// inside each other.
+/// The stack of a sampling thread, with room for the deepest expressions of [`demand::MOST_STAGES`]
+/// nested stages.
 const STACK_BYTES: usize = 128 << 20;
 
-/// How many wanted elements a thread takes together: neighbours share what they are computed from.
+/// The number of elements per task: neighbours share operands.
 const GROUP: usize = 32;
 
-/// The share of the work that may go into tensors that are computed as a whole, and the share of one of them.
+/// The fraction of the work for tensors computed as a whole, and for each one of them.
 const WHOLE_SHARE: u64 = 4;
 const WHOLE_STAGE_SHARE: u64 = 64;
 
-/// Computes elements of the outputs, as many of those that are wanted as the effort allows, in their order.
-/// [`choose`] proposes which.
+/// Computes output elements in the given order, as many as the budget allows. [`choose`] selects
+/// them.
 ///
 /// ```
 /// use tensorwright_lang::Module;
@@ -95,7 +95,7 @@ const WHOLE_STAGE_SHARE: u64 = 64;
 /// ```
 ///
 /// # Errors
-/// As [`run`](crate::run), as far as the elements that are computed lead there.
+/// As [`run`](crate::run), for the elements that are computed.
 // A diagnostic is large, and there is one of them per run.
 #[allow(clippy::result_large_err)]
 pub fn sample(
@@ -124,7 +124,7 @@ fn sample_boxed(
             let places: Vec<OutputElement> =
                 wanted.chunks(GROUP).skip(number).step_by(threads).flatten().copied().collect();
             let work = move || Demand::new(program, tensors, share).elements(&places);
-            // A thread that there is not leaves its part out.
+            // If a thread cannot be started, its part is omitted.
             thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()
         };
         let started: Vec<_> = (0..threads).map(part).collect();
@@ -140,8 +140,8 @@ fn sample_boxed(
     Ok(sampled)
 }
 
-/// The work of running a program, in innermost iterations of something short, such as a product of two elements: those of
-/// longer expressions count several times.
+/// The work of running a program, in innermost iterations with a short body such as a product of
+/// two elements; longer bodies count several times.
 #[must_use]
 pub fn work(program: &Program) -> u128 {
     program.stages.iter().map(stage_work).fold(0, u128::saturating_add)
@@ -152,22 +152,22 @@ fn stage_work(stage: &Stage) -> u128 {
     stage.iterations().saturating_mul(u128::from(term_work(stage)))
 }
 
-/// The work of one element of a stage. That of a scatter asks every term whether it is one of its own.
+/// The work of one element of a stage. An element of a scatter visits every term.
 fn element_work(stage: &Stage) -> u64 {
     let terms = u64::try_from(stage.trip_count(AxisKind::Reduce)).unwrap_or(u64::MAX);
     terms.saturating_mul(term_work(stage))
 }
 
 fn term_work(stage: &Stage) -> u64 {
-    /// The nodes of an expression that count as one iteration.
+    /// The number of expression nodes that count as one iteration.
     const NODES: u64 = 5;
     let mut nodes = 0_u64;
     stage.body.walk(&mut |_| nodes += 1);
     nodes.div_ceil(NODES).max(1)
 }
 
-/// Computes stages as a whole that are little work, from the first one on: elements then need not go through
-/// them. The iterations that it took.
+/// Computes cheap stages as a whole, from the first one on, so that elements need not evaluate them
+/// lazily. Returns the iterations used.
 fn compute_small_stages(
     program: &Program,
     tensors: &mut [Option<Contents<'_>>],
@@ -177,7 +177,7 @@ fn compute_small_stages(
     for stage in &program.stages {
         let mut is_ready = stage.base.is_none_or(|base| tensors[base.0 as usize].is_some());
         stage.walk_inputs(&mut |read| is_ready &= tensors[read.tensor.0 as usize].is_some());
-        // Copying what a stage starts from is work, too.
+        // Copying the initial values is work, too.
         let cost = whole_cost(program, stage);
         let is_small = cost <= iterations / WHOLE_STAGE_SHARE;
         if is_ready && is_small && used + cost <= iterations / WHOLE_SHARE {

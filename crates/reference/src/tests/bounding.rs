@@ -1,4 +1,4 @@
-//! The analysis that is written as a program allows what the interpreter's own analysis allows, and little more.
+//! The compiled error analysis is as sound as the interpreter's, and nearly as tight.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_testkit::generate;
 
-/// The outputs with the bounds of the analysis, which the interpreter runs.
+/// The outputs with the bounds of the analysis, run by the interpreter.
 fn analysed(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Vec<Output> {
     let analysis = bounding(program).unwrap();
     let results = run(&analysis.program, inputs).unwrap();
@@ -18,17 +18,18 @@ fn analysed(program: &Program, inputs: &BTreeMap<String, Buffer>) -> Vec<Output>
     outputs.map(|o| o.output(of(&o.values), o.bounds.as_deref().map(of)).unwrap()).collect()
 }
 
-/// What came of comparing two analyses.
+/// The result of comparing two analyses.
 #[derive(Debug, Default)]
 struct Compared {
     elements: usize,
-    /// Elements of which the interpreter knows something, and the analysis nothing.
+    /// Elements that only the interpreter bounds.
     unknown: usize,
     /// Elements whose bound is more than twice the interpreter's.
     loose: usize,
 }
 
-/// The interpreter's values have to be within the bounds, and the bounds must not be closer than its own.
+/// The interpreter's values must be within the bounds, and the bounds must not be tighter than its
+/// own.
 fn compare(program: &Program, inputs: &BTreeMap<String, Buffer>, what: &str) -> Compared {
     let direct = run(program, inputs).unwrap();
     let mut compared = Compared::default();
@@ -41,7 +42,7 @@ fn compare(program: &Program, inputs: &BTreeMap<String, Buffer>, what: &str) -> 
                 compared.unknown += usize::from(tolerance.is_finite());
                 continue;
             }
-            // The interpreter rounds what it stores, and allows for that, too.
+            // The interpreter also rounds stores, and allows for that.
             assert!(
                 value.distance(found) <= *bound && *bound >= 0.45 * tolerance,
                 "{what}: {} is {value} within {tolerance:e}, and {found} within {bound:e}\n{program}",
@@ -99,7 +100,7 @@ fn bounds_cover_the_tolerances_of_the_examples() {
 fn an_uncertain_integer_stays_uncertain_when_it_is_converted_back() {
     let text = "def f(float(N) X) -> (Y) { Y(i) = 0.5 * float(int8(X(i) * 10.0)) }";
     let program = Module::parse("t", text).unwrap().bind("f", [("N", 100)]).unwrap();
-    // Tenths are not exact, so that their products with ten may be truncated to either side.
+    // Tenths are inexact, so their products with ten may be truncated to either side.
     let tenths = (0..100).map(|i| i as f32 * 0.1).collect();
     let inputs = BTreeMap::from([("X".to_owned(), Buffer::from_f32(&[100], tenths).unwrap())]);
     compare(&program, &inputs, "tenths");

@@ -1,4 +1,4 @@
-//! Functions of the reference beside those of the platform's C library, in and far outside of their
+//! Compares the reference's functions with the platform's C library, inside and outside their
 //! domains.
 #![allow(unsafe_code, reason = "C functions are called")]
 
@@ -25,7 +25,7 @@ functions! { UNARY: Unary (x: f64);
 }
 functions! { BINARY: Binary (x: f64, y: f64); pow atan2 fmod hypot copysign }
 
-/// Small, large, at the ends of domains, and what is no number.
+/// Small and large arguments, ends of domains, infinities and NaN.
 fn arguments() -> Vec<f64> {
     let mut magnitudes =
         vec![0.0, f64::MIN_POSITIVE, f64::MAX, f64::INFINITY, 5e-324, 0.5, 1.0, 1.5, 2.0, 3.0];

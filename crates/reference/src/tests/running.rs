@@ -1,4 +1,4 @@
-//! Running sums and products: any order of their terms is within the bounds, which are those of reductions.
+//! Running sums and products: any order of terms is within the bounds.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{Buffer, random_inputs, run};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 
-/// A running statement, and the same as a reduction for every element.
+/// A running statement, and the equivalent reduction per element.
 const PROGRAMS: [(&str, &str); 6] = [
     (
         "y(n,t) = y(n,t-1) + x(n,t) scan t from 0",
@@ -50,7 +50,7 @@ fn running_sums_are_the_sums_of_the_terms_so_far() {
         let (a, b) = (&a.outputs[0], &b.outputs[0]);
         assert_eq!(a.mismatch(&b.buffer), None, "{running}");
         for (position, (a, b)) in a.tolerance.iter().zip(&b.tolerance).enumerate() {
-            // A reduction counts the terms that are left out.
+            // A reduction counts masked terms.
             assert!(*a <= 1.05 * b + 1e-37, "{position}: {a:e} {b:e}\n{running}");
         }
     }
@@ -85,7 +85,7 @@ fn samples_are_elements_of_a_run() {
         let inputs = random_inputs(&program, 9).unwrap();
         let whole = &run(&program, &inputs).unwrap().outputs[0];
         let wanted = [119, 0, 57, 58, 3].map(|position| OutputElement { output: 0, position });
-        // Too little for whole tensors.
+        // Not enough budget for whole tensors.
         let effort = Effort { iterations: 4000, threads: 1 };
         let sampled = sample(&program, &inputs, &wanted, effort).unwrap();
         assert_eq!(sampled.len(), wanted.len(), "{program}");
@@ -97,7 +97,7 @@ fn samples_are_elements_of_a_run() {
     }
 }
 
-/// What a sum in another order may lose is bounded by the magnitudes of its terms, not by the sums on the way.
+/// The error of a reordered sum is bounded by the magnitudes of its terms, not by the partial sums.
 #[test]
 fn terms_that_cancel_leave_their_errors() {
     let program = program("y(n,t) = y(n,t-1) + x(n,t) scan t from 0");

@@ -1,4 +1,4 @@
-//! Sampled elements are those of a whole run, whatever the program and however much may be done.
+//! Sampled elements equal those of a whole run, for any program and budget.
 
 use crate::sample::{Effort, OutputElement, choose, sample};
 use crate::{random_inputs, run};
@@ -50,7 +50,7 @@ fn elements_are_those_of_a_run() {
         let program = bound(text, 12);
         let inputs = random_inputs(&program, 5).unwrap();
         let whole = run(&program, &inputs).unwrap();
-        // With much to spend small stages are computed as a whole, with little nothing is.
+        // With a large budget small stages are computed as a whole, with a small one nothing is.
         for (iterations, threads) in [(1 << 30, 1), (1 << 30, 3), (60_000, 1), (2_000, 2)] {
             let wanted = everything(&program);
             let effort = Effort { iterations, threads };
@@ -70,7 +70,7 @@ fn elements_are_those_of_a_run() {
 
 #[test]
 fn what_is_too_much_is_left_out_and_the_rest_is_not() {
-    // An element of Y needs all of T, an element of Z next to nothing.
+    // An element of Y needs all of T, an element of Z almost nothing.
     let text = "def f(float(M,N) X) -> (Y, Z) { T(m,n) +=! X(m,k) * X(n,k) where n in 0:M\n\
                 Y(m) +=! T(m,n) * T(n,m) where n in 0:M\n Z(m,n) = 0.5 * X(m,n) }";
     let program = bound(text, 200);

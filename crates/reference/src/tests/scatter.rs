@@ -1,4 +1,4 @@
-//! Scatters: values, bounds, samples, and what is out of bounds.
+//! Scatters: values, bounds, samples, and out-of-bounds positions.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{Buffer, random_inputs, run};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 
-/// Every program has the sizes M and N, a scatter, and the same without: `at == b ? value : nothing`.
+/// Pairs of a scatter and an equivalent reduction `at == b ? value : nothing`, with sizes M and N.
 const PROGRAMS: [(&str, &str); 8] = [
     ("c(b) +=! 1 scatter b = p(i) where b in 0:M", "c(b) +=! p(i) == b ? 1 : 0 where b in 0:M"),
     (
@@ -35,7 +35,7 @@ const PROGRAMS: [(&str, &str); 8] = [
         "c(b,j) = x(b,j)\n c(b,j) min=! x(i,j) scatter b = p(i) where j in 1:3",
         "c(b,j) = x(b,j)\n c(b,j) min=! p(i) == b ? x(i,j) : INFINITY where i in 0:N, j in 1:3",
     ),
-    // Another evaluation may find another position.
+    // Another evaluation may compute another position.
     (
         "c(b) +=! x(i,j) scatter b = clamp(int(x(i,j) * 3.3), 0, M - 1) where b in 0:M",
         "c(b) +=! clamp(int(x(i,j) * 3.3), 0, M - 1) == b ? x(i,j) : 0 where b in 0:M",
@@ -118,7 +118,7 @@ fn a_position_out_of_bounds_is_an_error() {
         error.message,
         "index 5 is out of bounds for dimension 0 of `c` (extent 5) at i = 2"
     );
-    // What is proven is not checked.
+    // Proven positions are not checked.
     let clamped = program("c(b) +=! 1 scatter b = clamp(p(i), 0, M - 1) where b in 0:M");
     assert!(!clamped.stages[0].scatter[0].checked && checked.stages[0].scatter[0].checked);
 }

@@ -1,8 +1,7 @@
-//! Tolerances hold: programs evaluated in the declared precision, with sums and products in many
-//! orders, with and without fused multiply-add, are within the bounds that a run reports.
+//! Tolerances hold for sums and products in many orders, with and without FMA.
 //!
-//! The evaluation here shares nothing with the interpreter: it rounds every operation to its type,
-//! and knows only the part of the language that the programs below use.
+//! This evaluator, in the declared precision, shares no code with the interpreter: it rounds every
+//! operation to its type, and supports only the constructs of the programs below.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use tensorwright_lang::ops::{ArithOp, LogicOp, ReductionOp, UnaryOp};
 use tensorwright_lang::program::{AxisId, Combine, Expr, Index, Program, Read, Stage};
 use tensorwright_random::SplitMix;
 
-/// In which order another evaluation combines the terms of a reduction.
+/// The order in which another evaluation combines the terms of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
     Forwards,
@@ -49,13 +48,13 @@ struct Machine<'a> {
     tensors: BTreeMap<u32, Vec<f64>>,
     order: Order,
     fused: bool,
-    /// Whether types that are only stored are computed on in `float`.
+    /// Whether storage-only types are computed in `float`.
     wide: bool,
     random: SplitMix,
 }
 
 impl Machine<'_> {
-    /// The type that the value of an expression is computed in.
+    /// The type in which an expression is computed.
     fn working(&self, expr: &Expr) -> DType {
         let dtype = expr.dtype(&|id| self.program.tensor(id).dtype);
         if self.wide { dtype.computed_in() } else { dtype }
@@ -206,7 +205,7 @@ fn call(builtin: Builtin, dtype: DType, args: &[f64]) -> f64 {
     }
 }
 
-/// A value made of reads, up to a depth.
+/// A random value made of reads, up to a depth.
 fn value(random: &mut SplitMix, depth: usize) -> String {
     const LEAVES: [&str; 8] =
         ["A(i,k)", "B(k,j)", "C(i,j)", "0.3", "1.75", "A(j,k)", "i", "C(j,i)"];
@@ -228,7 +227,7 @@ fn value(random: &mut SplitMix, depth: usize) -> String {
     }
 }
 
-/// Contractions onto a part of a base, and pointwise chains and a sum behind them.
+/// Contractions onto a part of a base, then pointwise chains and a sum.
 fn program(seed: u64) -> String {
     let mut random = SplitMix::new(seed * 7919 + 3);
     let floats = DType::ALL.into_iter().filter(|dtype| dtype.is_float());

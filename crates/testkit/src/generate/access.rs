@@ -1,4 +1,4 @@
-//! Subscripts that are more than a variable: windows, strides, reversals, quotients.
+//! Compound subscripts: windows, strides, reversals, quotients.
 
 use super::builder::Builder;
 use super::contraction::reduction;
@@ -13,7 +13,7 @@ pub(super) fn stencil(b: &mut Builder) {
     let extents: Vec<i64> = shape.iter().zip(&reach).map(|(extent, by)| extent + by).collect();
     let tensor = b.operand(&extents);
     let mut atoms = Vec::new();
-    // The far corner is what limits the ranges; the other reads may be anywhere before it.
+    // The far corner limits the ranges; the other reads may be anywhere before it.
     for point in 0..2 + b.rng.index(3) {
         let subscripts: Vec<String> = variables
             .iter()

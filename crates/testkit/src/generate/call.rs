@@ -5,9 +5,9 @@ use super::builder::{Builder, ParamKind};
 use super::typed::{Tensor, Type};
 use crate::Rng;
 
-/// A def of one or two ideas, and a statement that calls it.
+/// A def of one or two patterns, and a statement that calls it.
 pub(super) fn call(b: &mut Builder) {
-    // One level is enough: a def that is called does not call.
+    // One level is enough: callees call nothing.
     if b.is_callee {
         return super::pointwise::map(b);
     }
@@ -33,13 +33,14 @@ pub(super) fn call(b: &mut Builder) {
     }
     let targets = match targets.join(", ") {
         one if targets.len() == 1 => one,
-        // A parenthesis that starts a line is not a call of what the line before ends with.
+        // A parenthesis at the start of a line is not a call of the name that ends the previous
+        // line.
         several => format!("({several})"),
     };
     b.statement(format!("{targets} = {name}({})", arguments.join(", ")));
 }
 
-/// What to pass for a parameter.
+/// The argument for a parameter.
 fn argument(b: &mut Builder, kind: &ParamKind) -> String {
     match kind {
         ParamKind::Tensor(tensor) => {
@@ -61,7 +62,7 @@ fn argument(b: &mut Builder, kind: &ParamKind) -> String {
     }
 }
 
-/// `C = concat(A, B, D)`: equal but for the last dimension, which adds up.
+/// `C = concat(A, B, D)`: shapes equal except for the last dimension.
 pub(super) fn concat(b: &mut Builder) {
     b.uses("concat");
     let dtype = Type::random(&mut b.rng);

@@ -1,4 +1,4 @@
-//! Contractions: a reduction over variables that the result does not have.
+//! Contractions: reductions over variables that are not on the left side.
 
 use super::builder::Builder;
 use super::typed::{Atom, Tensor, Type};
@@ -6,7 +6,7 @@ use super::typed::{Atom, Tensor, Type};
 /// A reduction operator, without the `!` that initializes.
 const REDUCTIONS: [&str; 4] = ["+=", "*=", "min=", "max="];
 
-/// A random reduction that initializes its result, or updates what an earlier statement has set.
+/// A random reduction operator that initializes its result, or updates an earlier value.
 pub(super) fn reduction(b: &mut Builder, initializes: bool) -> &'static str {
     let plain = if b.rng.percent(50) { "+=" } else { *b.rng.pick(&REDUCTIONS) };
     let operator = match plain {
@@ -32,7 +32,7 @@ pub(super) fn contraction(b: &mut Builder) {
         b.uses("scalar result");
     }
     let atoms = vec![factor(b, &variables, &extents, true), factor(b, &variables, &extents, false)];
-    // What neither factor has, a third one reads.
+    // A third factor reads the variables that neither of the others has.
     let mut atoms: Vec<_> = atoms.into_iter().flatten().collect();
     let missing: Vec<usize> = (0..variables.len())
         .filter(|at| !atoms.iter().any(|(held, _)| held.contains(at)))
@@ -71,7 +71,7 @@ fn read_of(b: &mut Builder, held: &[usize], names: &[String], extents: &[i64]) -
     b.read(&tensor, &subscripts)
 }
 
-/// Sometimes a range that leaves out the ends of a reduce variable.
+/// Sometimes a range that omits the ends of a reduce variable.
 fn offset(b: &mut Builder, variables: &[String], extents: &[i64]) -> String {
     let at = b.rng.index(variables.len());
     if extents[at] < 3 || !b.rng.percent(40) {

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::typed::{Tensor, Type};
 
-/// A number as it is, or a multiple of it with an offset.
+/// A number, or a multiple of it plus an offset.
 fn multiple(b: &mut Builder, number: String) -> String {
     let (factor, offset) = (b.rng.range(2, 5), b.rng.range(0, 4));
     match b.rng.index(4) {
@@ -13,7 +13,7 @@ fn multiple(b: &mut Builder, number: String) -> String {
     }
 }
 
-/// `C(i,j) = A(I(i), j)`: the index as it is, or a multiple of it that is reduced by `%` or
+/// `C(i,j) = A(I(i), j)`: the index itself, or a multiple of it, brought into range by `%` or
 /// guarded by comparisons.
 pub(super) fn gather(b: &mut Builder) {
     let rank = 1 + b.rng.index(2);
@@ -51,8 +51,8 @@ pub(super) fn gather(b: &mut Builder) {
             b.combine(&[read], dtype)
         }
     };
-    // Under a condition that depends on data a read still determines its own variables only
-    // where it always happens; spelling their ranges leaves no doubt.
+    // Under a data-dependent condition a read determines only variables that it always reads;
+    // explicit ranges remove the doubt.
     let ranges: Vec<(&str, i64, i64)> = rest_variables
         .iter()
         .zip(&rest)

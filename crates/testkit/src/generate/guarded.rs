@@ -1,11 +1,11 @@
-//! Reads that a condition keeps in bounds: padding, joining, clamping.
+//! Guarded reads: padding, joining, clamping.
 
 use super::builder::Builder;
 use super::contraction::reduction;
 use super::typed::{Atom, Tensor, Type};
 
 /// `C(i) +=! i+k-1 >= 0 && i+k-1 < N ? A(i+k-1) * W(k) : 0 where i in 0:N` in one or two
-/// dimensions, the condition in any of the ways to say it.
+/// dimensions, with the condition in any equivalent spelling.
 pub(super) fn padded(b: &mut Builder) {
     b.uses("padding");
     let rank = 1 + b.rng.index(2);
@@ -36,7 +36,7 @@ pub(super) fn padded(b: &mut Builder) {
     b.define(&target, spatial, &format!("{assign} {value}{clause}"));
 }
 
-/// How far a window reaches out: a literal, or a parameter.
+/// The padding of a window: a literal, or a parameter.
 fn shift(b: &mut Builder, kernel: i64) -> String {
     let padding = b.rng.range(0, kernel);
     if b.rng.percent(20) { b.shaping_scalar(padding.max(1)) } else { padding.to_string() }

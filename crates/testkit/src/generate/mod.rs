@@ -1,9 +1,9 @@
-//! Random valid programs, with sizes that make them quick to interpret.
+//! Random valid programs, small enough to interpret quickly.
 //!
-//! A program is a sequence of *ideas*: a contraction, a padded read, an update in place, a call.
-//! Each idea chooses its extents first and then gives its inputs the shapes that lead to them, so
-//! that every range is inferable, not empty and in bounds by construction. Ideas chain: one may
-//! read what an earlier one has computed.
+//! A program is a sequence of *patterns*: a contraction, a padded read, an update in place, a call.
+//! Each pattern chooses its extents first and then gives its inputs the matching shapes, so that
+//! every range is inferable, nonempty and in bounds by construction. A pattern may read results of
+//! earlier ones.
 
 mod access;
 mod builder;
@@ -30,13 +30,13 @@ pub struct GeneratedProgram {
     pub def: String,
     /// A value for every size, and for every integer scalar that shapes the program.
     pub sizes: Vec<(String, i64)>,
-    /// Inputs whose elements are subscripts as they are: each must be in `0..bound`.
+    /// Inputs whose elements are used directly as subscripts: each must be in `0..bound`.
     pub index_inputs: Vec<(String, i64)>,
-    /// The parts of the language that the program uses: a subset of [`FEATURES`].
+    /// The language features that the program uses: a subset of [`FEATURES`].
     pub features: Vec<&'static str>,
 }
 
-/// Everything that programs may use; a test makes sure that they do.
+/// All features; a test checks that generated programs cover them.
 pub const FEATURES: &[&str] = &[
     "pointwise",
     "broadcast",
@@ -102,7 +102,7 @@ pub const FEATURES: &[&str] = &[
     "odd name",
 ];
 
-/// An idea adds one or several statements that compute a new tensor.
+/// A pattern adds statements that compute a new tensor.
 type Pattern = fn(&mut Builder);
 
 const PATTERNS: &[Pattern] = &[
@@ -129,19 +129,19 @@ const PATTERNS: &[Pattern] = &[
     call::concat,
 ];
 
-/// The stream of numbers that decides about recurrences.
+/// The random stream that decides on recurrences.
 const RECURRENCES: u64 = 17;
 
-/// The stream of numbers that decides about scatters.
+/// The random stream that decides on scatters.
 const SCATTERS: u64 = 18;
 
-/// How large the dimensions of a program are.
+/// The size of a program's dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scale {
     /// Less than ten: quick to interpret, for properties of programs.
     Small,
-    /// Some of up to forty, mostly no multiple of anything: long enough to be tiled and vectorized
-    /// with a tail. Fewer statements, so that programs are still quick to interpret and compile.
+    /// Up to forty, mostly not multiples of anything: long enough to be tiled and vectorized with a
+    /// tail. Fewer statements, so that programs are still quick to interpret and compile.
     Tileable,
 }
 
@@ -160,7 +160,7 @@ pub fn generate_at(scale: Scale, seed: u64) -> GeneratedProgram {
         Scale::Tileable => 3,
     };
     let statements = 1 + builder.rng.index(most);
-    // Drawn apart from the other ideas: the programs of most seeds stay what they were without it.
+    // From separate streams, so that most seeds still give the same programs as before.
     let (mut recurs, mut scatters) = (Rng::of(seed, RECURRENCES), Rng::of(seed, SCATTERS));
     while builder.statement_count() < statements {
         let idea = match (recurs.percent(4), scatters.percent(4)) {

@@ -1,4 +1,4 @@
-//! Maps: every element of the result from one element of each operand.
+//! Elementwise maps.
 
 use super::builder::Builder;
 use super::typed::{Atom, Tensor, Type};
@@ -29,7 +29,7 @@ pub(super) fn map(b: &mut Builder) {
     let dtype = Type::random(&mut b.rng);
     let value = b.combine(&atoms, dtype);
     let value = with_index(b, value, dtype, &variables);
-    // The result's variables in another order than the operand's: a transposition.
+    // Permuted variables: a transposition.
     let mut order: Vec<usize> = (0..rank).collect();
     if b.rng.percent(30) {
         b.rng.shuffle(&mut order);

@@ -1,4 +1,4 @@
-//! Elements that are computed from earlier ones of the same tensor.
+//! Recurrences: elements computed from earlier ones of the same tensor.
 
 use super::builder::Builder;
 use super::typed::{Tensor, Type};

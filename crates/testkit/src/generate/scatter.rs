@@ -1,11 +1,11 @@
-//! Terms that go to elements which they decide.
+//! Scatters.
 
 use super::builder::Builder;
 use super::contraction::reduction;
 use super::typed::{Tensor, Type};
 
-/// `T(b,j) +=! A(i,j) scatter b = I(i) where b in 0:5`: a position from data as it is, one that is brought into range, or one
-/// that the variables decide.
+/// `T(b,j) +=! A(i,j) scatter b = I(i) where b in 0:5`: a position read from data, one that is
+/// clamped to the range, or one computed from index variables.
 pub(super) fn scatter(b: &mut Builder) {
     b.uses("scatter");
     let (plain, terms) = (b.rng.index(2), 1 + b.rng.index(2));

@@ -1,4 +1,4 @@
-//! Element types, and what has one: tensors and operands.
+//! Element types, and typed tensors and operands.
 
 use crate::Rng;
 
@@ -15,7 +15,7 @@ pub(super) enum Type {
 }
 
 const TYPES: [Type; 18] = [
-    // `float` more often: it is what most programs use.
+    // `float` more often, as in real programs.
     Type::Float,
     Type::Float,
     Type::Float,
@@ -41,7 +41,7 @@ impl Type {
         *rng.pick(&TYPES)
     }
 
-    /// A random type that has arithmetic.
+    /// A random arithmetic type.
     pub(super) fn random_numeric(rng: &mut Rng) -> Type {
         loop {
             let dtype = Self::random(rng);
@@ -51,7 +51,7 @@ impl Type {
         }
     }
 
-    /// A random type that subscripts may have.
+    /// A random subscript type.
     pub(super) fn random_index(rng: &mut Rng) -> Type {
         const INDEX: [Type; 5] = [
             Type::Signed(32),
@@ -92,7 +92,7 @@ impl Type {
         if rng.percent(30) { alias.to_owned() } else { self.name() }
     }
 
-    /// A literal that every value of this type may meet.
+    /// A literal that may be combined with any value of this type.
     pub(super) fn literal(self, rng: &mut Rng) -> String {
         match self {
             Type::Bool => (*rng.pick(&["true", "false"])).to_owned(),
@@ -101,7 +101,7 @@ impl Type {
         }
     }
 
-    /// What stands for "nothing here": outside of a border, for one.
+    /// The value outside borders.
     pub(super) fn zero(self) -> &'static str {
         if self == Type::Bool { "false" } else { "0" }
     }
@@ -115,13 +115,12 @@ pub(super) struct Tensor {
     pub(super) shape: Vec<i64>,
 }
 
-/// An expression of a type that can stand as an operand: a read, a name or a call.
+/// A typed expression that can be an operand: a read, a name or a call.
 #[derive(Debug, Clone)]
 pub(super) struct Atom {
     pub(super) text: String,
     pub(super) dtype: Type,
-    /// Whether other reads determine all its variables, so that it may be evaluated only under a
-    /// condition.
+    /// Whether other reads determine all its variables, so that it may be evaluated conditionally.
     pub(super) optional: bool,
 }
 

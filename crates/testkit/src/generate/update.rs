@@ -1,4 +1,4 @@
-//! Several statements on one tensor.
+//! Several statements that write one tensor.
 
 use super::builder::Builder;
 use super::contraction::reduction;
@@ -35,7 +35,7 @@ pub(super) fn accumulate(b: &mut Builder) {
     }
 }
 
-/// A whole tensor first, then a part of it again.
+/// Assigns a whole tensor, then updates a part of it.
 pub(super) fn partial(b: &mut Builder) {
     b.uses("partial update");
     let extent = b.length(2, 9);
@@ -62,7 +62,8 @@ pub(super) fn partial(b: &mut Builder) {
     b.define(&target, &variables, &format!("= {value}{clause}"));
 }
 
-/// `O(b,n) = B(n)` and then `O(b,n) += I(b,m) * W(n,m)`: the second tells the first its shape.
+/// `O(b,n) = B(n)` and then `O(b,n) += I(b,m) * W(n,m)`: the second determines the shape of the
+/// first.
 pub(super) fn shape_from_later(b: &mut Builder) {
     b.uses("shape from later statement");
     let extents = b.extents(3);
@@ -85,7 +86,7 @@ pub(super) fn shape_from_later(b: &mut Builder) {
     b.define(&target, &variables[..2], &format!("{assign} {value}"));
 }
 
-/// `C(i) += A(i,k)` onto what the caller supplies.
+/// `C(i) += A(i,k)` onto the caller's values.
 pub(super) fn in_out(b: &mut Builder) {
     if b.is_callee {
         return accumulate(b);

@@ -1,10 +1,10 @@
-//! Typed expressions: random values made of given reads, each used at least once.
+//! Random typed expressions that use each given read at least once.
 
 use super::builder::Builder;
 use super::typed::{Atom, Type};
 
 impl Builder {
-    /// The atom as a value of a type.
+    /// Converts the atom to a type.
     pub(super) fn convert(&mut self, atom: &Atom, to: Type) -> String {
         let text = &atom.text;
         if atom.dtype == to {
@@ -19,7 +19,7 @@ impl Builder {
         format!("{}({text})", to.spelled(&mut self.rng))
     }
 
-    /// An expression of a type that uses every atom. The result can stand as an operand.
+    /// An expression of a type that uses every atom. The result can be an operand.
     pub(super) fn combine(&mut self, atoms: &[Atom], dtype: Type) -> String {
         let mut value: Option<String> = None;
         for atom in atoms {

@@ -1,4 +1,4 @@
-//! PostgreSQL for tests: the shared server, servers of a test's own that can be killed, and wires that can be cut.
+//! PostgreSQL for tests: a shared server, private ones, and a proxy.
 
 mod proxy;
 mod server;
@@ -6,10 +6,10 @@ mod server;
 pub use proxy::Proxy;
 pub use server::Server;
 
-/// The variable with the URL of the server that tests share, which `.ci/postgres` starts.
+/// The environment variable with the URL of the shared server, which `.ci/postgres` starts.
 pub const SHARED: &str = "TENSORWRIGHT_TEST_POSTGRES";
 
-/// The URL of the server that tests share; `None` if there is none.
+/// The URL of the shared server; `None` if there is none.
 ///
 /// # Panics
 /// If there is none although `TENSORWRIGHT_NEEDS_POSTGRES` is set, as in CI.
@@ -22,7 +22,7 @@ pub fn shared() -> Option<String> {
     url
 }
 
-/// Says that a test is skipped, unless it must not be.
+/// Reports that a test is skipped; panics if it must run.
 #[expect(clippy::print_stderr, reason = "a test says that it does nothing")]
 fn skip(reason: &str) {
     assert!(std::env::var_os("TENSORWRIGHT_NEEDS_POSTGRES").is_none(), "{reason}");

@@ -1,4 +1,4 @@
-//! [`Proxy`]: a way to a server that can be cut.
+//! [`Proxy`]: a TCP proxy that can be frozen or cut.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often the state of a wire is looked at.
+/// The polling interval of the proxy's state.
 const TICK: Duration = Duration::from_millis(10);
 
 const WHOLE: u8 = 0;
@@ -15,7 +15,7 @@ const FROZEN: u8 = 1;
 const CUT: u8 = 2;
 const ENDED: u8 = 3;
 
-/// A port of this machine that leads to another one, until it is frozen or cut.
+/// A local port that forwards to another one until it is frozen or cut.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -23,10 +23,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A wire to a port of this machine.
+    /// A proxy to a local port.
     ///
     /// # Errors
-    /// If no port can be listened on.
+    /// If it cannot listen on a port.
     pub fn to(target: u16) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         listener.set_nonblocking(true)?;
@@ -44,24 +44,24 @@ impl Proxy {
         Ok(Self { port, state })
     }
 
-    /// A URL that leads over this wire.
+    /// Rewrites a URL to go through this proxy.
     #[must_use]
     pub fn url(&self, url: &str) -> String {
         let port = super::port(url).map(|port| format!(":{port}")).unwrap_or_default();
         url.replacen(&port, &format!(":{}", self.port), 1)
     }
 
-    /// Nothing goes through any more, and nobody is told.
+    /// Stops forwarding without closing connections.
     pub fn freeze(&self) {
         self.state.store(FROZEN, Ordering::Relaxed);
     }
 
-    /// All connections end, and new ones end at once.
+    /// Closes all connections, and new ones at once.
     pub fn cut(&self) {
         self.state.store(CUT, Ordering::Relaxed);
     }
 
-    /// All is as it was; what a frozen wire held goes on its way.
+    /// Restores forwarding; data held while frozen is delivered.
     pub fn mend(&self) {
         self.state.store(WHOLE, Ordering::Relaxed);
     }
@@ -85,7 +85,7 @@ fn connect(near: TcpStream, target: u16, state: &Arc<AtomicU8>) {
     thread::spawn(move || carry(far_too, near_too, &shared));
 }
 
-/// Carries bytes in one direction until an end closes or the wire is cut.
+/// Copies bytes in one direction until either end closes or the proxy is cut.
 fn carry(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
     let mut bytes = [0; 1 << 16];
     let _ = from.set_nonblocking(false);

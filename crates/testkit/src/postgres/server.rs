@@ -1,4 +1,4 @@
-//! [`Server`]: a server of a test's own.
+//! [`Server`]: a private PostgreSQL server.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::skip;
 
-/// A server of a test's own, which can be killed and started again. It ends with this value.
+/// A private server that can be killed and restarted. It stops when dropped.
 #[derive(Debug)]
 pub struct Server {
     directory: PathBuf,
@@ -17,7 +17,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server whose data is in a directory; `None` if PostgreSQL is not installed.
+    /// Starts a server with its data in a directory; `None` if PostgreSQL is not installed.
     ///
     /// # Panics
     /// If it is not and `TENSORWRIGHT_NEEDS_POSTGRES` is set, as in CI.
@@ -26,13 +26,13 @@ impl Server {
         Self::start_with(directory, None)
     }
 
-    /// The same with a library that the server loads before all others (`LD_PRELOAD`).
+    /// The same with a library preloaded into the server (`LD_PRELOAD`).
     ///
     /// # Panics
     /// As [`Server::start`].
     #[must_use]
     pub fn start_with(directory: &Path, library: Option<&Path>) -> Option<Self> {
-        // The server may run as another user, who has to reach its directory.
+        // The server may run as another user, which must be able to reach its directory.
         let _ = fs::set_permissions(directory, Permissions::from_mode(0o711));
         let directory = directory.join("server");
         let library = library.map(Path::to_owned);
@@ -51,13 +51,14 @@ impl Server {
         &self.url
     }
 
-    /// The directory of its data, with `postgresql.conf` and `pg_hba.conf`.
+    /// Its data directory, with `postgresql.conf` and `pg_hba.conf`.
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
 
-    /// Kills all its processes at once. What they wrote is with the system: a loss of power would lose more.
+    /// Kills all its processes at once. Written data survives in the page cache: a power failure
+    /// would lose more.
     pub fn kill(&self) {
         let Ok(text) = fs::read_to_string(self.data().join("postmaster.pid")) else { return };
         let Some(main) = text.lines().next() else { return };
@@ -68,10 +69,10 @@ impl Server {
         let _ = Command::new("kill").arg("-9").args(all).status();
     }
 
-    /// Starts it again on the same port.
+    /// Restarts it on the same port.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's error message.
     pub fn start_again(&self) -> Result<(), String> {
         let begun = Instant::now();
         let port = self.port();
@@ -79,7 +80,7 @@ impl Server {
             let arguments = [Path::new("--port"), Path::new(&port), &self.directory];
             match script(&arguments, self.library.as_deref()) {
                 Ok(_) => return Ok(()),
-                // Processes that were killed hold its memory for a moment.
+                // Killed processes hold its shared memory for a moment.
                 Err(_) if begun.elapsed() < Duration::from_secs(30) => {
                     std::thread::sleep(Duration::from_millis(100));
                 }
@@ -96,13 +97,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
-        // The directory is the test's, and may be of another user.
+        // The directory belongs to the test, and may have another owner.
         let _ = script(&[Path::new("--stop"), &self.directory], None);
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Runs `.ci/postgres`; the URL that it prints.
+/// Runs `.ci/postgres`; returns the URL that it prints.
 fn script(arguments: &[&Path], library: Option<&Path>) -> Result<String, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/postgres");
     let mut command = Command::new(script);

@@ -1,4 +1,4 @@
-//! Gradients against finite differences, on the reference interpreter in double precision.
+//! Compares gradients with finite differences, in double precision on the reference interpreter.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +11,28 @@ use tensorwright_testkit::token::tokens;
 
 pub(crate) type Buffers = BTreeMap<String, Buffer>;
 
-/// What became of a comparison.
+/// The outcome of a comparison.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
     /// There is no gradient, for this reason.
     Refused(String),
-    /// The gradient agrees in this many directions; in the others there is a kink.
+    /// The gradient agrees in this many directions; the others cross a kink.
     Agrees(usize),
 }
 
-/// A program and what is needed to run it.
+/// A program and its inputs.
 pub(crate) struct Case<'a> {
     pub(crate) text: String,
     pub(crate) def: &'a str,
     pub(crate) sizes: BTreeMap<String, i64>,
-    /// Inputs that are not to be made up.
+    /// Fixed inputs; all others are random.
     pub(crate) inputs: Buffers,
-    /// Inputs whose elements are subscripts, and below what.
+    /// Inputs whose elements are subscripts, with their upper bounds.
     pub(crate) index_inputs: BTreeMap<String, i64>,
     pub(crate) seed: u64,
 }
 
-/// The text with `double` in the place of every floating-point type, and without `f` at functions.
+/// Replaces every floating-point type by `double`, and drops the `f` suffix of functions.
 pub(crate) fn in_double(text: &str) -> String {
     let mut result = String::new();
     let mut end = 0;
@@ -46,7 +46,7 @@ pub(crate) fn in_double(text: &str) -> String {
     result + &text[end..]
 }
 
-/// How many directions are tried.
+/// The number of directions tried.
 const DIRECTIONS: usize = 6;
 
 impl Case<'_> {
@@ -108,11 +108,11 @@ impl Case<'_> {
             };
             let (coarse, fine) = (slope(1e-5)?, slope(2.5e-6)?);
             let scale = 1.0 + predicted.abs() + fine.abs();
-            // What rounding alone may do to differences of results of this size.
+            // The effect of rounding alone on differences of results of this size.
             if f64::EPSILON * loss(&inputs)?.abs() / 1e-6 > 1e-5 * scale {
                 continue;
             }
-            // At a kink the differences disagree, and at a pole the gradient is no number.
+            // At a kink the differences disagree; at a pole the gradient is NaN.
             if !scale.is_finite() || (coarse - fine).abs() > 1e-5 * scale {
                 continue;
             }
@@ -127,7 +127,7 @@ impl Case<'_> {
         Ok(Verdict::Agrees(agreed))
     }
 
-    /// Compares the gradient that takes values of the forward pass with the one that computes them again.
+    /// Compares the gradient that takes saved values with the one that recomputes them.
     fn compare_saved(
         &self,
         module: &Module,
@@ -194,7 +194,7 @@ impl Case<'_> {
         ordered(&program, &needed)
     }
 
-    /// Some directions move everything, others one element.
+    /// Some directions perturb every element, others a single one.
     fn direction(
         &self,
         rng: &mut Rng,

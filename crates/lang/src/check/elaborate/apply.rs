@@ -1,4 +1,4 @@
-//! What `name(arguments)` means: a conversion, a function of numbers, or the read of a tensor.
+//! Resolves `name(arguments)`: a conversion, a scalar function, or a tensor read.
 
 use super::{Elaborator, mismatch};
 use crate::builtin::{Builtin, Signature};
@@ -109,7 +109,7 @@ impl<'a> Elaborator<'_, 'a> {
             Ty::Typed(from) if from == dtype => Some(value),
             Ty::Typed(_) => Some(Expr::Cast(dtype, Box::new(value))),
             Ty::AnyInt if !dtype.is_integer() && dtype != DType::Bool => {
-                // An explicit conversion of a quotient says what it means: `float(i / 2)`.
+                // An explicitly converted quotient is unambiguous: `float(i / 2)`.
                 coerce::settle(self.scope, value, dtype, operand.span)
             }
             Ty::AnyInt if dtype == DType::Bool => {
@@ -238,7 +238,7 @@ fn bits_of_fraction(builtin: Builtin, span: Span) -> Diagnostic {
         .help(instead)
 }
 
-/// What to do instead of the functions over whole tensors that array libraries have.
+/// The replacement for whole-tensor functions of array libraries.
 pub(in crate::check) fn reduction_help(name: &str) -> Option<&'static str> {
     Some(match name {
         "sum" | "reduce_sum" | "dot" | "matmul" | "einsum" => {

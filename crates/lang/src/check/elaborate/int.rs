@@ -1,4 +1,4 @@
-//! Index arithmetic: subscripts, `where` clauses, and comparisons with index variables or sizes.
+//! Elaborates index arithmetic: subscripts, `where` clauses, index comparisons.
 
 use super::{Elaborator, ResolvedName};
 use crate::builtin::Builtin;
@@ -96,7 +96,7 @@ impl<'a> Elaborator<'_, 'a> {
         is_param && tensor.rank == 0 && tensor.dtype.is_integer() && !tensor.updated
     }
 
-    /// An integer that is not index arithmetic by its form.
+    /// An integer value that is not syntactically index arithmetic.
     fn int_value(&mut self, expr: &'a ast::Expr) -> Option<Int> {
         let (value, ty) = self.value(expr)?;
         match (value, ty) {

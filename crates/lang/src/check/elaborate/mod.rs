@@ -1,7 +1,6 @@
-//! From syntax to typed values: names are resolved, types are worked out, literals take the type
-//! of what they meet.
+//! Elaboration: resolves names, infers types, and types literals from context.
 //!
-//! A function that returns `None` has reported why.
+//! A function that returns `None` has reported the error.
 
 mod apply;
 mod int;
@@ -26,21 +25,21 @@ use crate::syntax::print_expr;
 
 use int::negate;
 
-/// The statement whose expressions are being worked out.
+/// The elaboration of one statement.
 pub(super) struct Elaborator<'s, 'a> {
     pub(super) scope: &'s mut Scope<'a>,
-    /// The index variables met so far; those of the left side come first.
+    /// The index variables so far, those of the left side first.
     pub(super) vars: Vec<Var>,
     var_ids: HashMap<&'a str, VarId>,
-    /// The tensor that the statement writes.
+    /// The target of the statement.
     target: Option<(Symbol, &'a [Ident])>,
-    /// Whether and how the statement is a recurrence.
+    /// The recurrence, if the statement is one.
     pub(super) recurrence: Option<Recurrence<'a>>,
-    /// How many subscripts surround the expression.
+    /// The number of enclosing subscripts.
     subscript_depth: usize,
 }
 
-/// What a name stands for inside a statement.
+/// The meaning of a name inside a statement.
 enum ResolvedName {
     Tensor(Symbol),
     Int(Int),
@@ -74,7 +73,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         id
     }
 
-    /// Forgets the variables from a number on, and returns them.
+    /// Removes and returns the variables from a number on.
     pub(super) fn forget_vars(&mut self, from: usize) -> Vec<Var> {
         self.var_ids.retain(|_, id| (id.0 as usize) < from);
         self.vars.split_off(from)
@@ -84,7 +83,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         self.var_ids.get(name).copied()
     }
 
-    /// Resolves a bare name; one that is nothing else is an index variable.
+    /// Resolves a bare name; an unknown one is an index variable.
     fn named(&mut self, name: &'a str, span: Span) -> ResolvedName {
         match self.scope.names.get(name) {
             Some(Entity::Size(size)) => return ResolvedName::Int(Int::Size(*size)),
@@ -224,7 +223,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         Some((Expr::Arith(op, Box::new(left), Box::new(right)), ty))
     }
 
-    /// Refuses a division by the literal 0 (of integers; a fraction may divide by zero).
+    /// Rejects a division by the literal 0 (of integers; a float may be divided by zero).
     fn divisor(&mut self, divisor: &Expr, dividend: &(Expr, Ty), span: Span) -> Option<()> {
         let float = matches!(dividend.1, Ty::AnyFloat)
             || matches!(dividend.1, Ty::Typed(dtype) if dtype.is_float());
@@ -238,7 +237,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         Some(())
     }
 
-    /// Brings two operands to one type.
+    /// Converts two operands to one type.
     fn unify(
         &mut self,
         ((lhs, lhs_ty), lhs_text): ((Expr, Ty), &ast::Expr),
@@ -269,9 +268,7 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         }
     }
 
-    /// A comparison. Integers are compared by index arithmetic, which does not wrap around (only
-    /// `uint64` is compared as it is); everything else is compared as values of one type.
-    /// `a > 0 & b < 1`, which compares `0 & b`, and then a `bool`.
+    /// Rejects `a > 0 & b < 1`, which compares `0 & b`, and then a `bool`.
     fn joined_by_bits(&mut self, lhs: &ast::Expr) -> Option<()> {
         let ast::ExprKind::Compare(_, _, middle) = &lhs.kind else { return Some(()) };
         let ast::ExprKind::Apply(callee, _) = &middle.kind else { return Some(()) };
@@ -290,6 +287,8 @@ impl<'s, 'a> Elaborator<'s, 'a> {
         None
     }
 
+    /// A comparison. Integers are compared by index arithmetic, which does not wrap around (except
+    /// `uint64`, which is compared as is); everything else is compared as values of one type.
     fn compare(&mut self, op: CompareOp, lhs: &'a ast::Expr, rhs: &'a ast::Expr) -> Option<Expr> {
         self.joined_by_bits(lhs)?;
         let types = (self.scope.settled_type(lhs), self.scope.settled_type(rhs));

@@ -1,4 +1,4 @@
-//! Reads of tensors, and the rules about when a tensor has a value.
+//! Elaborates tensor reads, and checks that a tensor has a value.
 
 use super::Elaborator;
 use crate::diagnostic::{Code, Diagnostic};
@@ -7,7 +7,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExprKind, Ident};
 
 impl<'a> Elaborator<'_, 'a> {
-    /// A read of a tensor, with the rules about when it has a value.
+    /// Elaborates a read, and checks that the tensor has a value.
     pub(super) fn read(
         &mut self,
         symbol: Symbol,
@@ -17,12 +17,12 @@ impl<'a> Elaborator<'_, 'a> {
     ) -> Option<(Expr, Ty)> {
         let is_target = self.target.is_some_and(|(target, _)| target == symbol);
         let is_own = is_target && self.recurrence.is_some();
-        // What a recurrence reads of itself is no use of the result.
+        // A self-read of a recurrence does not count as a use.
         self.scope.used[symbol.0 as usize] |= !is_own;
         let tensor = self.scope.tensor(symbol).clone();
         if args.len() != tensor.rank {
             let is_bare = args.is_empty() && self.subscript_depth > 0;
-            // Taken for an index variable, it is so at all its places.
+            // A name taken for an index variable is one in all its uses.
             if is_bare && !self.scope.unknown.insert(tensor.name.clone()) {
                 return None;
             }
@@ -49,7 +49,7 @@ impl<'a> Elaborator<'_, 'a> {
         Some((Expr::Read(symbol, subscripts, span), Ty::Typed(tensor.dtype)))
     }
 
-    /// A tensor that has no value yet may be read if it is a result: the caller supplies it.
+    /// A tensor without a value may be read if it is a result: the caller supplies it.
     pub(super) fn read_has_value(&mut self, symbol: Symbol, span: Span) -> Option<()> {
         if self.scope.is_assigned(symbol) {
             return Some(());
@@ -72,7 +72,7 @@ impl<'a> Elaborator<'_, 'a> {
         let target = self.target.map(|(target, _)| self.scope.tensor(target).name.as_str());
         let diagnostic = self.scope.read_too_early(symbol, span, target.as_slice());
         self.report(diagnostic);
-        // Its type follows from what is read, which has none yet.
+        // Its type follows from an operand that has none yet.
         self.scope.tainted.extend(self.target.map(|(target, _)| target));
         None
     }
@@ -85,7 +85,7 @@ impl<'a> Elaborator<'_, 'a> {
         subscript
     }
 
-    /// What a statement writes cannot decide where it reads.
+    /// Rejects reads of the target inside subscripts.
     pub(super) fn outside_subscripts(&mut self, name: &str, span: Span) -> Option<()> {
         if self.subscript_depth == 0 {
             return Some(());

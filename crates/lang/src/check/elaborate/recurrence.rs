@@ -1,4 +1,4 @@
-//! What a recurrence reads of the tensor that it computes.
+//! Elaborates the self-reads of a recurrence.
 
 use super::Elaborator;
 use crate::diagnostic::{Code, Diagnostic};
@@ -6,21 +6,21 @@ use crate::ops::ArithOp;
 use crate::source::Span;
 use crate::syntax::ast::{self, ExprKind, Ident};
 
-/// How far back a recurrence may read, in elements.
+/// The longest distance of a self-read, in elements.
 const MAX_STEPS: u64 = 16;
 
-/// How often a recurrence may read itself: each read is a copy of its start.
+/// The most self-reads of a recurrence: each one duplicates its start.
 const MAX_READS: usize = 64;
 
-/// A statement with a `scan` clause, while its expressions are worked out.
+/// The elaboration of a statement with a `scan` clause.
 pub(in crate::check) struct Recurrence<'a> {
     /// The clause.
     pub(in crate::check) clause: &'a ast::ScanClause,
-    /// Whether the start is being worked out, and not the right side.
+    /// Whether the start is being elaborated, rather than the right side.
     pub(in crate::check) in_start: bool,
-    /// How many reads of the tensor there are so far.
+    /// The number of self-reads so far.
     pub(in crate::check) reads: usize,
-    /// The first read, and whether it is of elements that follow.
+    /// The first self-read, and whether it is of a following element.
     first: Option<(bool, Span)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Recurrence<'a> {
 }
 
 impl Elaborator<'_, '_> {
-    /// A read of the tensor that a recurrence computes: the element a few steps back.
+    /// Elaborates a self-read: the element a few steps back.
     pub(super) fn read_of_itself(
         &mut self,
         name: &str,
@@ -72,7 +72,8 @@ impl Elaborator<'_, '_> {
     }
 }
 
-/// Whether a read is of an element that follows; `None` if it is not some steps along the variable.
+/// Whether a self-read is of a following element; `None` if it is not a constant number of steps
+/// along the variable.
 fn backwards(var: &str, left: &[Ident], args: &[ast::Expr]) -> Option<bool> {
     let mut direction = None;
     for (index, arg) in left.iter().zip(args) {
@@ -89,7 +90,7 @@ fn is_name(expr: &ast::Expr, name: &str) -> bool {
     matches!(&expr.kind, ExprKind::Name(found) if found == name)
 }
 
-/// `t - 1` or `t + 1`: which of them.
+/// Matches `t - 1` or `t + 1`: which of them.
 fn step(var: &str, expr: &ast::Expr) -> Option<bool> {
     let ExprKind::Arith(op, a, b) = &expr.kind else { return None };
     let (backwards, steps) = match op {

@@ -1,4 +1,4 @@
-//! Comparisons of numbers of any size.
+//! Exact comparisons of integers of any size.
 
 use super::{Exact, LARGEST, and, or, truth};
 use crate::dtype::DType;
@@ -6,7 +6,7 @@ use crate::ops::{CompareOp, UnaryOp};
 use crate::program::{Atom, Expr, Index, Scalar, Term};
 
 impl Exact<'_> {
-    /// A comparison, with sides that fit.
+    /// An equivalent comparison with sides that fit.
     pub(super) fn compare(&self, op: CompareOp, a: &Index, b: &Index) -> Option<Expr> {
         if let (Some(a), Some(b)) = (self.fitting(a), self.fitting(b)) {
             return Some(Expr::CompareIndex(op, a, b));
@@ -46,19 +46,19 @@ impl Exact<'_> {
         }
         if let Some(cases) = self.cases(index) {
             let (a, b) = (self.not_negative(&cases.a)?, self.not_negative(&cases.b)?);
-            // The least of two is not negative if both are.
+            // The minimum of two is non-negative if both are.
             return Some(if cases.is_least { and(a, b) } else { or(a, b) });
         }
         self.sign(index).map(at_least_zero)
     }
 
-    /// An index that fits and has the sign of the given one.
+    /// An index that fits and has the same sign.
     pub(super) fn sign(&self, index: &Index) -> Option<Index> {
         let quotient = self.divide(index, 1 << 32)?.0;
         self.fits(&quotient).then_some(quotient)
     }
 
-    /// `factor * large + rest >= 0` with the rest, divided, on the other side.
+    /// Rewrites `factor * large + rest >= 0` with the rest, divided, on the other side.
     fn isolated(&self, index: &Index) -> Option<Expr> {
         let size = |term: &Term| {
             let atom = self.atom_interval(&term.atom).magnitude();
@@ -115,18 +115,18 @@ impl Exact<'_> {
         Some(Cases { is_least: is_min == (term.coefficient > 0), a: case(a)?, b: case(b)?, sides })
     }
 
-    /// Whether the first of two is the lesser (or the greater, with `least` false).
+    /// Whether the first of two is the minimum (or the maximum, if `least` is false).
     pub(super) fn is_first(&self, least: bool, a: &Index, b: &Index) -> Option<Expr> {
         self.not_negative(&if least { b.sub(a)? } else { a.sub(b)? })
     }
 }
 
-/// An index that is the lesser or the greater of two.
+/// An index that is the minimum or maximum of two.
 pub(super) struct Cases {
     pub(super) is_least: bool,
     pub(super) a: Index,
     pub(super) b: Index,
-    /// Whether the extremum is a minimum, and what of: it chooses between the cases.
+    /// Whether the extremum is a minimum, and its operands, which select the case.
     pub(super) sides: (bool, Index, Index),
 }
 

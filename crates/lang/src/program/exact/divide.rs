@@ -1,28 +1,28 @@
-//! Quotients and remainders of numbers of any size.
+//! Exact quotients and remainders of integers of any size.
 
 use super::{Exact, as_value, extremum};
 use crate::dtype::DType;
 use crate::ops::ArithOp;
 use crate::program::{Atom, Expr, Index, Scalar};
 
-/// What stays below this leaves room for a few more like it in 64 bits.
+/// Sums of a few terms below this fit in 64 bits.
 const ROOM: i128 = 1 << 60;
 
-/// The parts of a sum as it is divided.
+/// The parts of a sum in a division.
 struct Parts {
-    /// What is a multiple of the divisor, divided by it.
+    /// The multiples of the divisor, divided by it.
     outside: Index,
-    /// What is left.
+    /// The rest.
     inside: Index,
     by: i64,
 }
 
 impl Exact<'_> {
-    /// The quotient and the remainder of an index, rounded down. The remainder fits; the quotient is
-    /// exact as a sum, and the caller asks whether it fits.
+    /// The quotient and the remainder of an index, rounded down. The remainder fits; the quotient
+    /// is exact as a sum, and the caller checks whether it fits.
     ///
-    /// A large term is divided by itself, and only what remains of it meets the others:
-    /// `(a + b) / c` is `a / c + b / c + (a % c + b % c) / c`.
+    /// A large term is divided separately, and only its remainder is combined with the others: `(a
+    /// + b) / c` is `a / c + b / c + (a % c + b % c) / c`.
     pub(super) fn divide(&self, index: &Index, by: i64) -> Option<(Index, Index)> {
         self.step()?;
         if let Some(cases) = self.cases(index) {
@@ -99,7 +99,8 @@ impl Parts {
         Some(())
     }
 
-    /// Adds a multiple of a number: multiples of the divisor outside, and the rest as `divided` says.
+    /// Adds a multiple of a number: multiples of the divisor go outside, and the rest is split as
+    /// in `divided`.
     fn scaled(
         &mut self,
         coefficient: i64,
@@ -117,7 +118,7 @@ impl Parts {
     }
 }
 
-/// The quotient or remainder of a `uint64`, which `int64` holds.
+/// The quotient or remainder of a `uint64`; the result fits in `int64`.
 fn unsigned(op: ArithOp, value: &Expr, by: i64) -> Index {
     let by = Expr::Const(Scalar::integer(DType::UInt64, i128::from(by)));
     let divided = Expr::Arith(op, Box::new(value.clone()), Box::new(by));

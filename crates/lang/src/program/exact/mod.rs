@@ -1,8 +1,8 @@
-//! Exact index arithmetic on a machine of 64 bits.
+//! Exact index arithmetic in 64-bit machine integers.
 //!
-//! Index arithmetic means what it says for integers of any size: ranges are inferred and reads are
-//! proven that way. Machines wrap around at 64 bits. [`Exact`] rewrites expressions such that both
-//! are the same:
+//! Index arithmetic is defined on unbounded integers: range inference and bounds proofs rely on
+//! that. Machine arithmetic wraps around at 64 bits. [`Exact`] rewrites expressions such that both
+//! agree:
 //!
 //! | where | what is needed |
 //! | --- | --- |
@@ -20,7 +20,8 @@
 //! (I + J) / 3          I/3 + J/3 + (I%3 + J%3) / 3
 //! ```
 //!
-//! What cannot be written so (factors beyond 2^30 on several 64-bit data, say) is refused.
+//! Expressions without such a form (factors beyond 2^30 on several 64-bit data, for instance) are
+//! rejected.
 
 mod compare;
 mod divide;
@@ -34,14 +35,13 @@ use crate::builtin::Builtin;
 use crate::dtype::DType;
 use crate::ops::{ArithOp, LogicOp};
 
-/// Numbers beyond this are refused, so that the reference can compute in 128 bits.
+/// Larger numbers are rejected, so that the reference can compute in 128 bits.
 const LARGEST: i128 = 1 << 120;
 
-/// How many steps the rewriting of one expression may take: cases multiply where extrema of large
-/// numbers nest.
+/// The most rewriting steps of one expression: cases multiply where extrema of large numbers nest.
 const WORK: u32 = 5_000;
 
-/// What is known of the numbers in an expression.
+/// The known ranges of the numbers in an expression.
 pub struct Exact<'a> {
     axis: &'a dyn Fn(AxisId) -> Interval,
     dtype: &'a dyn Fn(TensorId) -> DType,
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Exact<'_> {
 }
 
 impl<'a> Exact<'a> {
-    /// With the values that axes take, the types of tensors and the extents of their dimensions.
+    /// Takes the ranges of axes, the types of tensors and the extents of their dimensions.
     #[must_use]
     pub fn new(
         axis: &'a dyn Fn(AxisId) -> Interval,
@@ -77,14 +77,14 @@ impl<'a> Exact<'a> {
         expr.rewrite(&mut Rules(self))
     }
 
-    /// An index with the same value modulo 2^64, of which the same is true.
+    /// An index with the same value modulo 2^64 that may be computed modulo 2^64.
     #[must_use]
     pub fn index(&self, index: &Index) -> Option<Index> {
         self.work.set(WORK);
         self.modulo(&index.rewrite(&mut Rules(self))?)
     }
 
-    /// An index that fits and is at least zero where the given one is.
+    /// An index that fits and is non-negative exactly where the given one is.
     #[must_use]
     pub fn condition(&self, index: &Index) -> Option<Index> {
         self.work.set(WORK);
@@ -115,12 +115,12 @@ impl<'a> Exact<'a> {
         exact
     }
 
-    /// Whether an index is computed without wrapping around, and so are its parts.
+    /// Whether an index and its parts are computed without wrapping around.
     fn is_fitting(&self, index: &Index) -> bool {
         self.fits(index) && self.parts_fit(index)
     }
 
-    /// Whether the parts of an index are exact where they have to be.
+    /// Whether the parts of an index are exact where they must be.
     fn parts_fit(&self, index: &Index) -> bool {
         self.magnitude(index) <= LARGEST
             && index.terms().iter().all(|term| match &term.atom {
@@ -132,7 +132,7 @@ impl<'a> Exact<'a> {
             })
     }
 
-    /// Whether a subscript is in bounds modulo 2^64 only where it is.
+    /// Whether a subscript modulo 2^64 is in bounds only where the exact one is.
     fn shows(&self, subscript: &Index, extent: i64) -> bool {
         let turn = 1_i128 << 64;
         self.interval(subscript).within(i128::from(extent) - turn, turn)
@@ -143,7 +143,7 @@ impl<'a> Exact<'a> {
         Some(())
     }
 
-    /// The values that an index can take, or more.
+    /// An interval that contains the values of an index.
     fn interval(&self, index: &Index) -> Interval {
         index.interval(&self.axis, &|value| self.value_interval(value))
     }
@@ -152,7 +152,7 @@ impl<'a> Exact<'a> {
         atom.interval(&self.axis, &|value| self.value_interval(value))
     }
 
-    /// The values that an integer can take, or more.
+    /// An interval that contains the values of an integer.
     fn value_interval(&self, value: &Expr) -> Interval {
         let dtype = value.dtype(&self.dtype);
         let all = Interval::of_type(dtype);
@@ -180,7 +180,7 @@ impl<'a> Exact<'a> {
                     (Builtin::Min, [a, b]) => a.least(*b),
                     (Builtin::Max, [a, b]) => a.greatest(*b),
                     (Builtin::Clamp, [a, lo, hi]) => a.greatest(*lo).least(*hi),
-                    // Of a number that is not negative, no bit is added.
+                    // `&` with a non-negative number is at most that number.
                     (Builtin::BitAnd, [a, b]) if b.lo >= 0 && (a.lo < 0 || b.hi <= a.hi) => {
                         Interval { lo: 0, hi: b.hi }
                     }
@@ -193,7 +193,7 @@ impl<'a> Exact<'a> {
         if found.within(all.lo, all.hi + 1) { found } else { all }
     }
 
-    /// A bound on the magnitude of all sums of terms of an index.
+    /// A bound on the magnitude of all partial sums of an index.
     fn magnitude(&self, index: &Index) -> i128 {
         let constant = i128::from(index.constant_term()).abs();
         index.terms().iter().fold(constant, |sum, term| {
@@ -203,7 +203,7 @@ impl<'a> Exact<'a> {
     }
 
     /// Whether an index is computed in 64 bits without wrapping around, provided that its atoms
-    /// are. One number of 64 bits by itself is not computed with.
+    /// are. A single 64-bit number needs no arithmetic.
     fn fits(&self, index: &Index) -> bool {
         if self.magnitude(index) <= i128::from(i64::MAX) {
             return true;
@@ -212,7 +212,7 @@ impl<'a> Exact<'a> {
         alone && index.constant_term() == 0 && self.interval(index).is_64_bit()
     }
 
-    /// The same number as an index that fits, if there is one.
+    /// An equal index that fits, if there is one.
     fn fitting(&self, index: &Index) -> Option<Index> {
         self.step()?;
         let mut sum = Index::constant(index.constant_term());
@@ -231,7 +231,7 @@ impl<'a> Exact<'a> {
             },
             Atom::Mod(inner, by) => match self.fitting(inner) {
                 Some(inner) => inner.rem(*by),
-                // The last bits do not depend on the others.
+                // The low bits do not depend on the others.
                 None if by.count_ones() == 1 => self.modulo(inner)?.rem(*by),
                 None => self.divide(inner, *by)?.1,
             },
@@ -244,7 +244,7 @@ impl<'a> Exact<'a> {
         self.fits(&found).then_some(found)
     }
 
-    /// The same number modulo 2^64, as an index whose parts fit where that matters.
+    /// An index equal modulo 2^64 whose parts fit where that matters.
     fn modulo(&self, index: &Index) -> Option<Index> {
         self.step()?;
         if self.magnitude(index) > LARGEST {
@@ -264,14 +264,14 @@ impl<'a> Exact<'a> {
         Some(sum)
     }
 
-    /// An extremum modulo 2^64, as a choice by an exact comparison.
+    /// An extremum modulo 2^64, as a selection by an exact comparison.
     fn select(&self, atom: &Atom, a: &Index, b: &Index) -> Option<Index> {
         let first = self.is_first(matches!(atom, Atom::Min(..)), a, b)?;
         let side = |index: &Index| Some(Box::new(as_value(self.modulo(index)?)));
         Some(Index::value(Expr::Select(Box::new(first), side(a)?, side(b)?)))
     }
 
-    /// A subscript that is out of bounds modulo 2^64 where it is.
+    /// A subscript that modulo 2^64 is out of bounds exactly where the given one is.
     fn checked(&self, subscript: &Index, extent: i64) -> Option<Index> {
         if self.shows(subscript, extent) {
             return self.modulo(subscript);
@@ -284,7 +284,7 @@ impl<'a> Exact<'a> {
     }
 }
 
-/// Values inside of subscripts come first: they have types of their own.
+/// Rewrites values inside subscripts first: they have types of their own.
 struct Rules<'a, 'e>(&'a Exact<'e>);
 
 impl Rewrite for Rules<'_, '_> {

@@ -1,4 +1,4 @@
-//! Rewritten expressions on a machine that wraps around, beside the originals in 128 bits.
+//! Compares rewritten expressions in wrapping 64-bit arithmetic with the originals in 128 bits.
 
 use tensorwright_random::SplitMix;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::ops::CompareOp;
 use crate::program::{Location, wrap_integer};
 
-/// Tensors without dimensions, by type.
+/// Scalar tensors, by type.
 const TYPES: [DType; 6] =
     [DType::Int64, DType::Int64, DType::UInt64, DType::UInt64, DType::Int32, DType::UInt8];
 
@@ -23,11 +23,11 @@ fn data(tensor: u32) -> Expr {
     })
 }
 
-/// What an expression is at a point.
+/// Evaluates an expression at a point.
 struct Machine {
     data: [i128; 6],
     axis: i64,
-    /// Whether index arithmetic wraps around at 64 bits, as that of machines does.
+    /// Whether index arithmetic wraps around at 64 bits.
     wraps: bool,
 }
 
@@ -85,7 +85,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// A number of a type, often at its ends or at a fraction of what wraps around.
+    /// A number of a type, often near its ends or near a fraction of the wrap-around point.
     fn number(&mut self, dtype: DType) -> i128 {
         let (least, most) = dtype.integer_range().unwrap();
         let near = i128::from(self.below(5)) - 2;
@@ -200,10 +200,10 @@ fn what_cannot_be_said_in_64_bits_is_refused() {
     let sum = a.scale(1 << 40).unwrap().add(&b.scale(1 << 41).unwrap()).unwrap();
     let compare = Expr::CompareIndex(CompareOp::Lt, sum.clone(), Index::constant(7));
     assert_eq!(exact.expr(&compare), None);
-    // As a value alone it wraps around.
+    // As a bare value it wraps around.
     let value = Expr::Index(sum, DType::Int64);
     assert_eq!(exact.expr(&value), Some(value));
-    // Cases of cases of cases end.
+    // Deeply nested cases exceed the limit.
     let deep = (0..60).fold(a, |deep, n| {
         let other = b.scale(n + 2).unwrap();
         deep.scale(2).unwrap().min(other).add(&b).unwrap().max(Index::value(data(2)))

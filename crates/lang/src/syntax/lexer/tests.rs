@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The tokens as `Kind:text`, and the codes with the texts they point at.
+/// The tokens as `Kind:text`, and the error codes with the texts they point at.
 fn lexed(text: &str) -> (Vec<String>, Vec<String>) {
     let (tokens, diagnostics) = lex(text);
     let slice = |span: Span| &text[span.start as usize..span.end as usize];

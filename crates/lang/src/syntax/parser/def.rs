@@ -1,4 +1,4 @@
-//! `def name(params) -> (returns) { body }`
+//! Parses definitions: `def name(params) -> (returns) { body }`.
 
 use super::{ErrorReported, Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic, nearest};
@@ -22,7 +22,7 @@ impl Parser<'_> {
         Ok(Def { name, params, returns, body, span: start.to(self.previous()) })
     }
 
-    /// Remembers what the names of the parameters and of their sizes are.
+    /// Records the names of the parameters and of their sizes.
     fn know(&mut self, params: &[Param]) {
         let sizes = params.iter().flat_map(|param| &param.dims).filter_map(|dim| match dim {
             Dim::Name(name) => Some(name),
@@ -78,7 +78,7 @@ impl Parser<'_> {
             None => Vec::new(),
         };
         if self.last_report != before && !self.at(TokenKind::Ident) {
-            // In `float(N A)` the name has been taken for a size.
+            // In `float(N A)` the name was taken for a size.
             return Err(ErrorReported);
         }
         let name = self.name("the name of a parameter")?;
@@ -140,7 +140,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether something stands for "any size" or "any dimensions", as in other languages.
+    /// Whether "any size" or "any dimensions" of another language is next.
     fn at_any_size(&self) -> bool {
         match self.kind() {
             TokenKind::Colon | TokenKind::Question | TokenKind::Arith(ArithOp::Mul) => true,
@@ -169,7 +169,7 @@ impl Parser<'_> {
         Dim::Literal(1, span)
     }
 
-    /// `float A(M, N)`: sizes where C has them.
+    /// `float A(M, N)`: sizes after the name, as in C.
     fn dims_after_name(&mut self, name: &Ident) -> Parsed<Vec<Dim>> {
         let open = self.peek().span;
         let at = self.pos;
@@ -226,7 +226,7 @@ impl Parser<'_> {
             }
             TokenKind::LParen => {
                 self.report(diagnostic.fix(self.gap(), " ->"));
-                // The parenthesis is right where it is; mistakes after it are others.
+                // The parenthesis is correct; errors after it are separate.
                 Ok(())
             }
             TokenKind::Error => Err(ErrorReported),
@@ -234,7 +234,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The results without their parentheses: `-> C {`.
+    /// Results without parentheses: `-> C {`.
     fn bare_returns(&mut self) -> Parsed<Vec<Ident>> {
         let start = self.pos;
         let diagnostic = self.expected("`(` and the names of the results");
@@ -315,9 +315,9 @@ fn size_too_large(span: Span) -> Diagnostic {
         .help(format!("the largest size is {}", i64::MAX))
 }
 
-/// E0112 for a word where a type belongs, with the type that it most likely stands for.
+/// E0112 for a word in the position of a type, with the most likely type.
 fn unknown_type(word: &str, span: Span) -> Diagnostic {
-    // What other languages call the types.
+    // The names of types in other languages.
     const FOREIGN: [(&str, &str); 20] = [
         ("f16", "half"),
         ("bf16", "bfloat16"),

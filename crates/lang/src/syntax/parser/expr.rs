@@ -1,4 +1,6 @@
-//! Expressions, by precedence climbing. From loosest to tightest, as in C:
+//! Parses expressions, by precedence climbing.
+//!
+//! From loosest to tightest, as in C:
 //!
 //! | operators          | associate to |
 //! | ------------------ | ------------ |
@@ -12,8 +14,8 @@
 //! | `* / %`            | the left     |
 //! | `- ! ~` (one operand)|            |
 //!
-//! Unlike C, operators on bits bind tighter than comparisons, as in Rust and Python: `x & 1 == 0` asks about a bit.
-//! In the tree they are the functions that they stand for.
+//! Unlike in C, bitwise operators bind tighter than comparisons, as in Rust and Python: `x & 1 ==
+//! 0` tests a bit. In the tree they are calls of builtins.
 
 use super::{ErrorReported, Parsed, Parser};
 use crate::builtin::Builtin;
@@ -24,10 +26,10 @@ use crate::syntax::ast::{Expr, ExprKind, Ident, MAX_DEPTH};
 use crate::syntax::number::{self, Number};
 use crate::syntax::token::{Token, TokenKind, quote};
 
-/// An expression while it is being built.
+/// An expression under construction.
 pub(super) struct Tree {
     pub(super) expr: Expr,
-    /// Where it stands, with the parentheses around it.
+    /// Its span, with the parentheses around it.
     pub(super) extent: Span,
     /// The longest path from here to a leaf; parentheses count.
     height: usize,
@@ -59,7 +61,7 @@ impl BinaryOp {
             TokenKind::Compare(op) => BinaryOp::Compare(op),
             TokenKind::Logic(op) => BinaryOp::Logic(op),
             TokenKind::Bits(op) if op != Builtin::BitNot => BinaryOp::Bits(op),
-            // A mistake, which is read as `==`.
+            // An error, read as `==`.
             TokenKind::Assign(AssignOp::Assign) => BinaryOp::Compare(CompareOp::Eq),
             _ => return None,
         })
@@ -80,7 +82,7 @@ impl BinaryOp {
         }
     }
 
-    /// The node of an operator that stands at a place.
+    /// The node of an operator at a span.
     fn node(self, span: Span, left: Box<Expr>, right: Box<Expr>) -> ExprKind {
         match self {
             BinaryOp::Arith(op) => ExprKind::Arith(op, left, right),
@@ -97,7 +99,7 @@ impl Parser<'_> {
         self.tree().map(|tree| tree.expr)
     }
 
-    /// An expression, with what is known about its place.
+    /// An expression, with its extent and height.
     pub(super) fn tree(&mut self) -> Parsed<Tree> {
         let condition = self.binary(0)?;
         let Some(question) = self.eat(TokenKind::Question) else {
@@ -144,7 +146,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The operator that stands here, perhaps in the words of other languages: `a and b`.
+    /// The next operator, possibly in another language's spelling: `a and b`.
     fn binary_op(&self) -> Option<BinaryOp> {
         let token = self.peek();
         let logic = match self.slice(token.span) {
@@ -152,7 +154,7 @@ impl Parser<'_> {
             "or" => LogicOp::Or,
             _ => return BinaryOp::of(token.kind),
         };
-        // A tensor may have that name, and start the next statement.
+        // It may be the name of a tensor that starts the next statement.
         (!token.first_on_line && !self.looks_like_stmt()).then_some(BinaryOp::Logic(logic))
     }
 
@@ -204,7 +206,7 @@ impl Parser<'_> {
         self.node(ExprKind::Apply(callee, vec![operand.expr]), span, height)
     }
 
-    /// `+x`, which is no expression.
+    /// `+x`, which is not an expression.
     fn plus(&mut self) -> Parsed<Tree> {
         let (plus, before) = (self.peek().span, self.previous());
         let diagnostic = self.expected("an expression");
@@ -243,7 +245,7 @@ impl Parser<'_> {
         Ok(Tree::leaf(kind, token.span))
     }
 
-    /// `where(c, a, b)`, as array libraries choose.
+    /// `where(c, a, b)`, the selection of array libraries.
     fn where_of_arrays(&mut self) -> Parsed<Tree> {
         let (at, word) = (self.pos, self.bump().span);
         let open = self.bump().span;
@@ -262,7 +264,7 @@ impl Parser<'_> {
             }
             _ => diagnostic.help("choose by a condition: `c ? a : b`"),
         };
-        // What is wrong inside has been reported.
+        // Errors inside have been reported.
         if self.last_report.is_none_or(|last| last < at) {
             self.report(diagnostic);
         }
@@ -294,8 +296,7 @@ impl Parser<'_> {
         matches!(before, Some(Arith(_) | Assign(_) | Compare(_) | Logic(_) | Bits(_) | Not))
     }
 
-    /// The expression stops short. What is missing is missed where it belongs, and not at what
-    /// happens to come next.
+    /// The expression is incomplete. Reports the error at its end, rather than at the next token.
     fn expected_after(&self) -> Diagnostic {
         let before = self.previous();
         let message = format!("expected an expression after {}", quote(self.slice(before)));
@@ -303,7 +304,7 @@ impl Parser<'_> {
             .here("something is missing after this")
     }
 
-    /// The expression stops short, and the next line is a statement of its own.
+    /// The expression is incomplete, and the next line is a separate statement.
     fn fail_at_next_stmt<T>(&mut self) -> Parsed<T> {
         let next = self.peek().span;
         self.fail(self.expected_after().label(next, "this starts another statement"))
@@ -348,7 +349,7 @@ impl Parser<'_> {
         Ok(Tree { expr: inner.expr, extent: open.to(close), height })
     }
 
-    /// A node above subtrees, of which the highest has the given height.
+    /// A node above subtrees, the highest of which has the given height.
     fn node(&mut self, kind: ExprKind, span: Span, height: usize) -> Parsed<Tree> {
         let height = self.grown(height)?;
         Ok(Tree { expr: Expr { kind, span }, extent: span, height })
@@ -358,8 +359,8 @@ impl Parser<'_> {
         if height < MAX_DEPTH { Ok(height + 1) } else { self.fail_depth() }
     }
 
-    /// Parses what is one level deeper, unless that is too deep: the stack of the parser, and of
-    /// whatever walks the tree later, is bounded.
+    /// Parses one level deeper, unless that is too deep: this bounds the stack of the parser and of
+    /// all later passes.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth + 1 >= MAX_DEPTH {
             return self.fail_depth();
@@ -382,12 +383,12 @@ impl Parser<'_> {
     }
 }
 
-/// The name of a function, at the place of the operator that stands for it.
+/// The name of a builtin, at the span of its operator.
 fn function(builtin: Builtin, span: Span) -> Ident {
     Ident { name: builtin.name().to_owned(), span }
 }
 
-/// The value of a literal; the lexer has reported those that have none.
+/// The value of a literal; the lexer has reported invalid ones.
 fn literal(text: &str) -> ExprKind {
     match number::decode(text) {
         Ok(Number::Int(value)) => ExprKind::Int(value),
@@ -396,7 +397,7 @@ fn literal(text: &str) -> ExprKind {
     }
 }
 
-/// `A.0`; the lexer has reported numbers that are none.
+/// `A.0`; the lexer has reported invalid numbers.
 fn dim_of(text: &str, span: Span) -> ExprKind {
     let (name, dim) = text.split_once('.').unwrap_or((text, ""));
     let name_span = Span::new(span.start, span.start + name.len() as u32);

@@ -1,5 +1,6 @@
-//! Statements that people bring from other languages: loops, `if`, `return`, declarations. Each is
-//! one mistake and gets one report, however many tokens it has.
+//! Reports statements of other languages: loops, `if`, `return`, declarations.
+//!
+//! Each gets one report, however many tokens it has.
 
 use super::{Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic};
@@ -7,7 +8,7 @@ use crate::source::Span;
 use crate::syntax::ast::Stmt;
 use crate::syntax::token::{TokenKind, quote};
 
-/// What is wrong with a statement that starts with the word, and what to write instead.
+/// The message and help for a statement that starts with the word.
 fn advice(word: &str) -> Option<(&'static str, &'static str)> {
     Some(match word {
         "for" | "while" => (
@@ -27,8 +28,7 @@ fn advice(word: &str) -> Option<(&'static str, &'static str)> {
 }
 
 impl Parser<'_> {
-    /// Whether a statement of another language starts here. Tensors may have such names too:
-    /// `if(i) = A(i)`.
+    /// Whether a foreign statement starts here. A tensor may have such a name: `if(i) = A(i)`.
     pub(super) fn at_foreign_stmt(&self) -> bool {
         let token = self.peek();
         token.kind == TokenKind::Ident
@@ -36,8 +36,8 @@ impl Parser<'_> {
             && !self.looks_like_stmt()
     }
 
-    /// Reports a statement of another language and skips its head and its blocks. What follows
-    /// `let` may still be a statement of this one.
+    /// Reports a foreign statement and skips its head and its blocks. What follows `let` may still
+    /// be a valid statement.
     pub(super) fn foreign_stmt(&mut self) -> Parsed<Stmt> {
         let span = self.peek().span;
         let word = self.slice(span);
@@ -73,7 +73,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips what stands between two delimiters, if the first of them is next. Ends early where a
+    /// Skips a balanced pair of delimiters, if the first one is next. Stops early where a
     /// definition ends.
     fn skip_balanced(&mut self, open: TokenKind, close: TokenKind) {
         let mut depth = 0usize;

@@ -1,4 +1,4 @@
-//! `fn name(params) = expression`
+//! Parses scalar functions: `fn name(params) = expression`.
 
 use super::{Parsed, Parser};
 use crate::diagnostic::{Code, Diagnostic};
@@ -7,14 +7,15 @@ use crate::source::Span;
 use crate::syntax::ast::{Function, Ident};
 use crate::syntax::token::TokenKind;
 
-/// How many tokens a list of parameters with types may have, for it to be taken for one.
+/// The most tokens of a parameter list with types, for it to be recognized.
 const MAX_TYPED: usize = 64;
 
 impl Parser<'_> {
-    /// Whether a function of numbers starts here. `fn f(float(N) A)` is a `def` in the words of another language.
+    /// Whether a scalar function starts here. `fn f(float(N) A)` is a `def` in another language's
+    /// spelling.
     pub(super) fn at_function(&self) -> bool {
         let is_word = self.kind() == TokenKind::Ident && self.slice(self.peek().span) == "fn";
-        // A type is no name, which is said where the name is read.
+        // A type is not a name; that is reported where the name is parsed.
         let is_named = matches!(self.peek_at(1).kind, TokenKind::Ident | TokenKind::Type);
         if !is_word || !is_named || self.peek_at(2).kind != TokenKind::LParen {
             return false;
@@ -28,7 +29,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a list without parentheses in it ends soon, and `=` follows.
+    /// Whether a list without nested parentheses ends soon, followed by `=`.
     fn is_list_before_assign(&self, start: usize) -> bool {
         let ahead = start..start + MAX_TYPED;
         let end = ahead.map(|ahead| (ahead, self.peek_at(ahead).kind)).find(|(_, kind)| {
@@ -83,7 +84,7 @@ impl Parser<'_> {
         self.name("the name of a parameter")
     }
 
-    /// What the definition before has named is unknown again.
+    /// Forgets the names of the previous definition.
     fn forget(&mut self, params: &[Ident]) {
         self.scalars = params.iter().map(|param| param.name.clone()).collect();
         self.scalars.sort_unstable();

@@ -1,11 +1,11 @@
-//! Tokens to syntax tree, by recursive descent.
+//! The parser: tokens to syntax tree, by recursive descent.
 //!
-//! A function of the parser that meets something it cannot make sense of reports it and returns
-//! [`ErrorReported`]; the statement (or the head of the `def`) is given up and parsing goes on at the
-//! next place that looks like the start of one. Where the intent is plain, the mistake is reported
-//! and parsing goes on as if the right thing had been written.
+//! A parsing function that meets an unexpected token reports it and returns [`ErrorReported`]; the
+//! statement (or the head of the `def`) is abandoned and parsing resumes at the next likely start
+//! of one. Where the intent is clear, the error is reported and parsing continues as if the correct
+//! text had been written.
 //!
-//! The parser never goes back, so it takes time linear in the length of the text, and its stack is
+//! The parser never backtracks, so it takes time linear in the length of the text, and its stack is
 //! bounded by [`MAX_DEPTH`](super::ast::MAX_DEPTH).
 
 mod def;
@@ -27,8 +27,8 @@ use crate::builtin::{Builtin, CONSTANTS};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::{Source, Span};
 
-/// Parses a text. If there are errors among the diagnostics, the module holds what could be made
-/// of the rest of the text.
+/// Parses a text. If there are errors among the diagnostics, the module holds the parts that could
+/// be parsed.
 #[must_use]
 pub fn parse(source: &Source) -> (Module, Vec<Diagnostic>) {
     let text = source.text();
@@ -58,7 +58,7 @@ pub fn parse(source: &Source) -> (Module, Vec<Diagnostic>) {
     (module, diagnostics)
 }
 
-/// The proof that what went wrong has been reported.
+/// Proof that an error has been reported.
 #[derive(Debug)]
 struct ErrorReported;
 
@@ -68,18 +68,18 @@ struct Parser<'s> {
     text: &'s str,
     tokens: Vec<Token>,
     pos: usize,
-    /// How many expressions enclose the one that is being parsed.
+    /// The nesting depth of the current expression.
     depth: usize,
     /// The parameters and sizes of the current `def`: names that are not index variables.
     known: Vec<String>,
-    /// Those of them that have no subscripts: sizes and scalars.
+    /// Those of them without subscripts: sizes and scalars.
     scalars: Vec<String>,
-    /// The token at which something was last reported.
+    /// The token of the last report.
     last_report: Option<usize>,
     diagnostics: Vec<Diagnostic>,
-    /// Places of which the parser knows more than the lexer, which has reported them too.
+    /// Spans at which the parser's report replaces the lexer's.
     overruled: HashSet<Span>,
-    /// How often a token was looked at, so that tests can see that the effort is linear.
+    /// The number of token lookups, so that tests can check that it is linear.
     #[cfg(test)]
     looks: std::cell::Cell<usize>,
 }
@@ -100,7 +100,7 @@ impl<'s> Parser<'s> {
         module
     }
 
-    /// The token `ahead` tokens from here; past the last one, the end.
+    /// The token `ahead` tokens from here; `End` past the last one.
     fn peek_at(&self, ahead: usize) -> Token {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
@@ -120,7 +120,7 @@ impl<'s> Parser<'s> {
         self.kind() == kind
     }
 
-    /// Takes the next token; the end can be taken any number of times.
+    /// Takes the next token; the end can be taken repeatedly.
     fn bump(&mut self) -> Token {
         let token = self.peek();
         if token.kind != TokenKind::End {
@@ -133,7 +133,7 @@ impl<'s> Parser<'s> {
         self.at(kind).then(|| self.bump())
     }
 
-    /// Where the last token that was taken stands.
+    /// The span of the last token taken.
     fn previous(&self) -> Span {
         let previous = self.pos.checked_sub(1).and_then(|pos| self.tokens.get(pos));
         previous.map_or(Span::default(), |token| token.span)
@@ -143,7 +143,7 @@ impl<'s> Parser<'s> {
         self.pos.checked_sub(1).and_then(|pos| self.tokens.get(pos)).map(|token| token.kind)
     }
 
-    /// The empty place after the last token that was taken, for fixes that insert something.
+    /// The empty span after the last token taken, for fixes that insert.
     fn gap(&self) -> Span {
         let end = self.previous().end;
         Span::new(end, end)
@@ -153,8 +153,8 @@ impl<'s> Parser<'s> {
         self.text.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 
-    /// Keeps a diagnostic, unless something was already reported at this token: what goes wrong
-    /// there is then but a consequence.
+    /// Records a diagnostic, unless one was already reported at this token, of which this is then a
+    /// consequence.
     fn report(&mut self, diagnostic: Diagnostic) {
         let news = self.last_report != Some(self.pos);
         self.last_report = Some(self.pos);
@@ -163,7 +163,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Reports and gives up.
+    /// Reports an error and fails.
     fn fail<T>(&mut self, diagnostic: Diagnostic) -> Parsed<T> {
         self.report(diagnostic);
         Err(ErrorReported)
@@ -187,7 +187,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Fails at the next token. What the lexer has reported is not reported again.
+    /// Fails at the next token. Errors of the lexer are not reported again.
     fn fail_expected<T>(&mut self, what: &str) -> Parsed<T> {
         match self.kind() {
             TokenKind::Error => Err(ErrorReported),
@@ -202,7 +202,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A new name for something: E0108 if the language keeps it for itself.
+    /// Parses a new name: E0108 if it is reserved.
     fn name(&mut self, what: &str) -> Parsed<Ident> {
         let token = self.peek();
         let name = self.slice(token.span);
@@ -228,7 +228,7 @@ impl<'s> Parser<'s> {
         Ok(Ident { name: name.to_owned(), span: token.span })
     }
 
-    /// `item, item, ...)`, after the `(` that is `open`. Gives the closing parenthesis too.
+    /// Parses `item, item, ...)`, after the `(` at `open`. Returns the closing parenthesis too.
     fn list<T>(
         &mut self,
         open: Span,
@@ -280,7 +280,7 @@ impl<'s> Parser<'s> {
         matches!(self.kind(), Ident | Type | Const | Int | Float | DimOf)
     }
 
-    /// The `)` of the `(` that is `open`.
+    /// The `)` of the `(` at `open`.
     fn close(&mut self, open: Span) -> Parsed<Span> {
         if let Some(close) = self.eat(TokenKind::RParen) {
             return Ok(close.span);
@@ -303,7 +303,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// What a name is, if it is one that programs may not take.
+/// The meaning of a reserved name.
 fn builtin_owner(name: &str) -> Option<&'static str> {
     if name == super::ast::CONCAT {
         Some("a built-in operation")

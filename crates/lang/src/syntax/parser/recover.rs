@@ -1,12 +1,12 @@
-//! Finding the way back after a mistake.
+//! Error recovery.
 //!
-//! Every look ahead is bounded, so that recovery is linear even in a text that is all mistakes.
+//! All lookahead is bounded, so recovery is linear even in a text full of errors.
 
 use super::Parser;
 use crate::syntax::token::TokenKind;
 
 impl Parser<'_> {
-    /// After a mistake in the definition that began at token `start`, skips to the next one.
+    /// After an error in the definition that began at token `start`, skips to the next one.
     pub(super) fn skip_to_def(&mut self, start: usize) {
         if self.pos == start {
             self.bump();
@@ -16,8 +16,8 @@ impl Parser<'_> {
         }
     }
 
-    /// After a mistake in the statement that began at token `start`, skips to the next statement
-    /// or to the end of the body.
+    /// After an error in the statement that began at token `start`, skips to the next statement or
+    /// to the end of the body.
     pub(super) fn skip_to_stmt(&mut self, start: usize) {
         let mut braces = 0usize;
         loop {
@@ -34,8 +34,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the parenthesis before the next token was most likely forgotten to be closed,
-    /// rather than something else being wrong at that token.
+    /// Whether the most likely error is an unclosed parenthesis before the next token.
     pub(super) fn looks_unclosed(&self) -> bool {
         use TokenKind::{Arrow, Assign, Def, End, LBrace, RBrace, Semicolon, Where};
         matches!(self.kind(), Arrow | Assign(_) | Def | End | LBrace | RBrace | Semicolon | Where)
@@ -47,8 +46,8 @@ impl Parser<'_> {
         self.peek().first_on_line && self.looks_like_stmt()
     }
 
-    /// Whether a left side and an assignment stand here: `C(...) +=`, `a, b =` or `(a, b) =`.
-    /// Looks a bounded number of tokens ahead, far enough for every left side that is allowed.
+    /// Whether a left side and an assignment come next: `C(...) +=`, `a, b =` or `(a, b) =`. The
+    /// lookahead is bounded, but covers every valid left side.
     pub(super) fn looks_like_stmt(&self) -> bool {
         let next = self.peek_at(1);
         let after = match (self.kind(), next.kind) {
@@ -63,8 +62,8 @@ impl Parser<'_> {
         after.is_some_and(|at| self.assigns_at(at))
     }
 
-    /// Where the subscripts that follow the next token end. On the left they ought to be index
-    /// variables, but may be anything by mistake.
+    /// The end of the subscripts after the next token. On the left side they should be index
+    /// variables, but in an invalid text may be anything.
     fn after_subscripts(&self) -> Option<usize> {
         let mut parentheses = 0usize;
         for ahead in 1..FARTHEST {
@@ -80,7 +79,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Where a list of names that starts `ahead` of here ends.
+    /// The end of a list of names that starts `ahead` of here.
     fn after_names(&self, mut ahead: usize) -> Option<usize> {
         while ahead < FARTHEST && self.peek_at(ahead).kind == TokenKind::Ident {
             if self.peek_at(ahead + 1).kind != TokenKind::Comma {
@@ -91,7 +90,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Whether an assignment stands `ahead` of here, perhaps `min =` instead of `min=`.
+    /// Whether an assignment is `ahead` of here, possibly `min =` instead of `min=`.
     fn assigns_at(&self, ahead: usize) -> bool {
         let token = self.peek_at(ahead);
         let reduction = token.kind == TokenKind::Ident
@@ -102,5 +101,5 @@ impl Parser<'_> {
     }
 }
 
-/// The most tokens that a left side may have before it is not taken for one.
+/// The most tokens of a recognized left side.
 const FARTHEST: usize = 100;

@@ -1,6 +1,6 @@
-//! The `scan` clause of a statement.
+//! Parses the `scan` clause of a statement.
 //!
-//! `scan` and `from` are words of the language only here: they may be names of tensors, too.
+//! `scan` and `from` are contextual keywords: elsewhere they may be names of tensors.
 
 use super::{ErrorReported, Parsed, Parser};
 use crate::syntax::ast::ScanClause;
@@ -43,7 +43,8 @@ impl Parser<'_> {
         self.at(TokenKind::Ident) && self.slice(self.peek().span) == word
     }
 
-    /// Whether the clause of a word begins here, and not a statement that computes a tensor of that name.
+    /// Whether a clause with this keyword begins here, rather than a statement that computes a
+    /// tensor of that name.
     pub(super) fn at_clause(&self, word: &str) -> bool {
         let next = self.peek_at(1).kind;
         let is_target = matches!(next, TokenKind::LParen | TokenKind::Comma | TokenKind::Assign(_));

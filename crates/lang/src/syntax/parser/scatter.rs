@@ -1,4 +1,4 @@
-//! The `scatter` clauses of a statement. As `scan`, the word is one of the language only here.
+//! Parses the `scatter` clauses of a statement. The word is a contextual keyword, like `scan`.
 
 use super::{Parsed, Parser};
 use crate::ops::AssignOp;

@@ -1,4 +1,4 @@
-//! Statements: comprehensions, calls, and their `where` clauses.
+//! Parses statements: comprehensions, calls, and `where` clauses.
 
 use super::{ErrorReported, Parsed, Parser};
 use crate::builtin::Builtin;
@@ -12,7 +12,7 @@ use crate::syntax::token::{TokenKind, quote};
 const ASSIGN: TokenKind = TokenKind::Assign(AssignOp::Assign);
 
 impl Parser<'_> {
-    /// A statement, up to what follows it.
+    /// A statement, without its terminator.
     pub(super) fn stmt(&mut self) -> Parsed<Stmt> {
         let next = self.peek_at(1);
         let subscripts = next.kind == TokenKind::LParen && !next.first_on_line;
@@ -63,7 +63,7 @@ impl Parser<'_> {
         Ok(Comprehension { target, indices, op, position, rhs, scan, scatter, constraints, span })
     }
 
-    /// Whether `argmax=!` or `argmin=!` stands here.
+    /// Takes `argmax=!` or `argmin=!`, if it is next.
     fn wants_position(&mut self) -> bool {
         let token = self.peek();
         let name = self.slice(token.span).trim_end_matches(['!', '=']);
@@ -80,7 +80,7 @@ impl Parser<'_> {
         is_position
     }
 
-    /// A subscript on the left; nothing if it is not the name of an index variable.
+    /// A left-side subscript; `None` if it is not the name of an index variable.
     fn index(&mut self, target: &Ident) -> Parsed<Option<Ident>> {
         let next = self.peek_at(1).kind;
         let ends = matches!(next, TokenKind::Comma | TokenKind::RParen | TokenKind::Assign(_));
@@ -122,7 +122,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `min = x`, with a blank too many, or `avg=`, which does not exist.
+    /// `min = x`, with an extra blank, or `avg=`, which does not exist.
     fn split_reduction(&mut self) -> Parsed<AssignOp> {
         let (word, equals) = (self.peek().span, self.peek_at(1).span);
         let (name, whole) = (self.slice(word), word.to(equals));
@@ -150,7 +150,7 @@ impl Parser<'_> {
         Ok(AssignOp::Reduce { op, initialize: false })
     }
 
-    /// `a, b = f(x, y)`. Also what lacks its subscripts: `C = A(i) + 1`.
+    /// `a, b = f(x, y)`. Also a statement without its subscripts: `C = A(i) + 1`.
     fn assignment_of_call(&mut self) -> Parsed<Stmt> {
         let start = self.peek().span;
         let targets = self.targets()?;
@@ -184,7 +184,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What `C = A(i) + 1` most likely means, once it has been reported.
+    /// The most likely meaning of `C = A(i) + 1`, after it was reported.
     fn recovered_comprehension(
         &mut self,
         targets: Vec<Ident>,
@@ -236,7 +236,7 @@ impl Parser<'_> {
                  or `{name}() {symbol} ...` for a scalar"
             ));
         }
-        // All index variables of a plain assignment stand on its left; a reduction may end in a
+        // All index variables of a plain assignment are on its left side; a reduction may give a
         // scalar.
         if op != AssignOp::Assign {
             indices.clear();
@@ -248,7 +248,7 @@ impl Parser<'_> {
             .fix(Span::new(first.end, first.end), subscripts)
     }
 
-    /// A name outside of subscripts that may be that of a tensor.
+    /// A name outside subscripts that may be a tensor.
     fn bare_tensor<'e>(&self, expr: &'e Expr) -> Option<&'e str> {
         match &expr.kind {
             ExprKind::Name(name) => {
@@ -272,7 +272,7 @@ impl Parser<'_> {
         match &expr.kind {
             ExprKind::Name(name) => {
                 let known = self.known.binary_search(name).is_ok();
-                // Ten subscripts are more than a suggestion can use.
+                // Ten subscripts are enough for a suggestion.
                 if inside && !known && names.len() < 10 && !names.contains(&name.as_str()) {
                     names.push(name);
                 }
@@ -309,7 +309,7 @@ impl Parser<'_> {
         Ok(targets)
     }
 
-    /// Names that no `=` follows.
+    /// Fails at names without a `=`.
     fn fail_targets<T>(&mut self, targets: &[Ident], start: Span) -> Parsed<T> {
         let next = self.peek();
         let diagnostic = self.expected("`=`");
@@ -377,7 +377,7 @@ impl Parser<'_> {
         Ok(RangeConstraint { var, lo, hi, span })
     }
 
-    /// `lo:hi`. The lower end has no ternary outside parentheses, so that its `:` is the range's.
+    /// `lo:hi`. The lower end has no unparenthesized ternary, so that its `:` is the range's.
     fn range(&mut self) -> Parsed<(Expr, Expr)> {
         if self.at(TokenKind::Colon) {
             let diagnostic = self.expected("the lower end of the range");
@@ -418,7 +418,7 @@ impl Parser<'_> {
         matches!(self.kind(), Def | End | RBrace | Semicolon) || self.begins_stmt_line()
     }
 
-    /// Checks that what follows a statement may follow one, and takes a `;`.
+    /// Checks that the next token may follow a statement, and takes a `;`.
     fn end_of_stmt(&mut self) -> Parsed<()> {
         let next = self.peek();
         match next.kind {
@@ -469,7 +469,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a name may be that of a `def` or a tensor: it is no function of numbers.
+/// Whether a name may be a `def` or a tensor, rather than a builtin function.
 fn is_def(callee: &Ident) -> bool {
     Builtin::from_name(&callee.name).is_none() && DType::from_name(&callee.name).is_none()
 }

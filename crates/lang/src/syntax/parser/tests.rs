@@ -1,4 +1,4 @@
-//! Texts, their trees, and what is wrong with them.
+//! Parser tests: trees and diagnostics.
 
 use tensorwright_random::SplitMix;
 
@@ -10,7 +10,7 @@ fn source(text: &str) -> Source {
     Source::new("t", text)
 }
 
-/// `line:code message`, one line each, in the order of the text.
+/// `line:code message`, one line each, in source order.
 fn problems(text: &str) -> String {
     let source = source(text);
     let (_, mut diagnostics) = parse(&source);
@@ -23,7 +23,7 @@ fn problems(text: &str) -> String {
     diagnostics.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The one problem of the statement: its code, the text it points at, and its help.
+/// The single error of the statement: its code, the text it points at, and its help.
 fn problem(stmt: &str) -> (Code, String, String) {
     let text = format!("def f(float(N) A, float(N) B) -> (C) {{\n  {stmt}\n}}\n");
     sole_problem(&text)
@@ -37,7 +37,7 @@ fn sole_problem(text: &str) -> (Code, String, String) {
     (diagnostic.code, place, diagnostic.help.clone().unwrap_or_default())
 }
 
-/// The text after the fix of its one problem; it must then be right.
+/// Applies the fix of the single error; the result must be valid.
 #[track_caller]
 fn fixed(text: &str) -> String {
     let (_, diagnostics) = parse(&source(text));
@@ -335,7 +335,7 @@ fn depth_counts_chains_and_parentheses() {
     }
 }
 
-/// Every parse of every test looks at each token a bounded number of times.
+/// Checks that a parse looks at each token a bounded number of times.
 pub(super) fn check_effort(parser: &Parser<'_>) {
     let (looks, tokens) = (parser.looks.get(), parser.tokens.len());
     assert!(looks <= 100 * (tokens + 1), "{looks} looks at {tokens} tokens");

@@ -1,4 +1,4 @@
-//! Printing and parsing are inverse to each other, up to places in the text.
+//! Printing and parsing are inverses, up to spans.
 
 use tensorwright_random::SplitMix;
 
@@ -15,7 +15,7 @@ fn parsed(text: &str) -> Module {
     module
 }
 
-/// Sets all places to none, so that trees can be compared.
+/// Clears all spans, so that trees can be compared.
 fn without_spans(module: &mut Module) {
     for function in &mut module.functions {
         function.span = Span::default();

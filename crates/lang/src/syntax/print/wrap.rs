@@ -1,4 +1,4 @@
-//! Right sides that are too long for a line.
+//! Wraps right sides that are too long for a line.
 //!
 //! ```text
 //! d_in(h, w) +=! (h - kh) % s == 0 && h - kh >= 0 && (h - kh) / s < out_h
@@ -14,8 +14,8 @@ use crate::syntax::ast::{Expr, ExprKind};
 /// An operand and the operator before it.
 type Piece = (&'static str, String);
 
-/// A right side that starts in the column `first`; further lines are indented. A choice is broken
-/// before `?` and `:`, a sum before `+` and `-`, a condition before `&&`.
+/// A right side that starts in the column `first`; further lines are indented. A selection is
+/// broken before `?` and `:`, a sum before `+` and `-`, a condition before `&&`.
 pub(super) fn wrapped(rhs: &Expr, first: usize, indent: usize) -> String {
     let text = Shown(rhs, Level::Select).to_string();
     if first + text.chars().count() <= MAX_WIDTH {

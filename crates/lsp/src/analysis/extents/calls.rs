@@ -1,4 +1,4 @@
-//! The shapes of what calls make.
+//! Shapes of the results of calls.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::analysis::names;
 use crate::analysis::poly::Poly;
 
 impl FormulaInference<'_, '_> {
-    /// The shapes of what a call makes, where its arguments have shapes.
+    /// Infers the result shapes of a call whose arguments have shapes.
     pub(super) fn call(&mut self, call: &Call) -> bool {
         if call.targets.iter().all(|target| self.known.shapes.contains_key(&target.name)) {
             return false;
@@ -26,14 +26,14 @@ impl FormulaInference<'_, '_> {
         self.known.shapes.len() > before
     }
 
-    /// The shape of an argument that is the name of a tensor.
+    /// The shape of an argument that is a tensor name.
     fn argument(&self, arg: &Expr) -> Option<Vec<Poly>> {
         let ExprKind::Name(name) = &arg.kind else { return None };
         let shape = self.known.shapes.get(name)?;
         shape.iter().map(|extent| extent.as_ref()?.as_plain_poly().cloned()).collect()
     }
 
-    /// `concat` adds up the last extents.
+    /// `concat` adds the last extents.
     fn joined(&self, call: &Call) -> Option<Vec<Option<UpperBound>>> {
         let shapes: Vec<Vec<Poly>> =
             call.args.iter().map(|arg| self.argument(arg)).collect::<Option<_>>()?;
@@ -44,7 +44,7 @@ impl FormulaInference<'_, '_> {
         Some(shape.into_iter().map(|extent| Some(UpperBound::poly(extent))).collect())
     }
 
-    /// The shapes of the results of a definition, with its sizes replaced by those of arguments.
+    /// The result shapes of a definition, with its sizes replaced by those of the arguments.
     fn called(&self, call: &Call) -> Option<Vec<Vec<Option<UpperBound>>>> {
         let number = *names::defs_by_name(self.module).get(call.callee.name.as_str())?;
         let callee = self.module.defs.get(number)?;

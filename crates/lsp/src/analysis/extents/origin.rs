@@ -1,4 +1,4 @@
-//! Which statement gives a tensor its extents.
+//! Finds the statement that determines each tensor extent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,8 +7,8 @@ use tensorwright_lang::syntax::ast::{Def, Stmt};
 
 use crate::analysis::samples::Sample;
 
-/// Per tensor and dimension, the first statement that determines the extent by itself. Inputs and
-/// what calls make have their extents from elsewhere.
+/// Per tensor and dimension, the first statement that determines the extent. Inputs and results of
+/// calls have their extents from elsewhere.
 pub(super) struct Origins<'a> {
     statements: HashMap<(&'a str, usize), usize>,
 }
@@ -40,13 +40,13 @@ impl<'a> Origins<'a> {
         Self { statements }
     }
 
-    /// Whether a statement gives a tensor the extent of a dimension.
+    /// Whether a statement determines the extent of a dimension.
     pub(super) fn is(&self, stmt: usize, tensor: &str, dimension: usize) -> bool {
         self.statements.get(&(tensor, dimension)) == Some(&stmt)
     }
 }
 
-/// Whether a range comes from anything but the tensor that is written.
+/// Whether a range comes from anything but the written tensor.
 fn determines(reason: &RangeReason) -> bool {
     match reason {
         RangeReason::Where { .. } => true,

@@ -97,8 +97,8 @@ fn shapes_come_from_later_statements_calls_and_concat() {
     assert_eq!(ranges(text), ["i: A"]);
 }
 
-/// Compares the formulas of a definition that hold for all sizes with what binding infers for
-/// these; how many there were, or `None` if the sizes do not fit.
+/// Compares the formulas of a definition with the ranges inferred for given sizes; returns their
+/// number, or `None` if the sizes do not bind.
 fn compare(analysis: &Analysis, number: usize, values: &Values) -> Option<usize> {
     let program = analysis.def(number)?.bind(values.clone()).ok()?;
     let sample = Sample { sizes: values.clone(), program };
@@ -128,8 +128,7 @@ fn compare(analysis: &Analysis, number: usize, values: &Values) -> Option<usize>
     Some(compared)
 }
 
-/// Every formula for the example kernels gives what the compiler infers, for sizes that played no
-/// part in finding it.
+/// Every formula for the example kernels agrees with the compiler, for sizes that were not samples.
 #[test]
 fn formulas_hold_for_other_sizes() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels");

@@ -1,4 +1,4 @@
-//! An index variable: its range, and where that comes from.
+//! Hover text of an index variable: its range, and the reason.
 
 use tensorwright_lang::ops::{AssignOp, ReductionOp};
 use tensorwright_lang::program::{AccessLimit, RangeReason};
@@ -17,7 +17,7 @@ impl Analysis {
         };
         let inferred = self.inferred(number);
         let formula = formula(written, name, inferred, stmt);
-        // Without a formula for all sizes, numbers for made-up ones are better than nothing.
+        // Without a symbolic formula, shows numbers for sample sizes.
         let is_sampled = formula.as_ref().is_none_or(|(_, sampled)| *sampled);
         let made_up = inferred.filter(|_| is_sampled).and_then(|known| known.samples.first());
         let shown = self.given_sample(number).or(made_up);
@@ -35,7 +35,7 @@ impl Analysis {
         Some(text)
     }
 
-    /// Why a range is what it is, over all samples.
+    /// The reason for a range, over all samples.
     fn reason(&self, inferred: &Inferred, stmt: &Comprehension, name: &str) -> Option<String> {
         let mut limits: Vec<&AccessLimit> = Vec::new();
         for axis in inferred.samples.iter().filter_map(|sample| sample.axis(stmt.span, name)) {
@@ -71,7 +71,7 @@ impl Analysis {
     }
 }
 
-/// What is said of a formula that rests on samples.
+/// The note on a formula that was inferred from samples.
 const SAMPLED: &str = "A condition around a read, or a subscript that is no sum, has a say here: the \
                        formula holds for the sizes that were tried, and may not for others.";
 
@@ -85,7 +85,7 @@ fn numbers(sample: &Sample, stmt: &Comprehension, name: &str) -> Option<String> 
     }
 }
 
-/// `0 <= h < H - KH + 1`, and whether it rests on samples.
+/// `0 <= h < H - KH + 1`, and whether it was inferred from samples.
 fn formula(
     stmt: &Comprehension,
     name: &str,
@@ -105,7 +105,7 @@ fn formula(
     Some((format!("0 <= {name} < {upper}{condition}"), upper.basis.sampled))
 }
 
-/// What a variable does in its statement.
+/// The role of a variable in its statement.
 fn role(stmt: &Comprehension, name: &str) -> String {
     let target = &stmt.target.name;
     if stmt.scan.as_ref().is_some_and(|scan| scan.var.name == name) {

@@ -1,4 +1,4 @@
-//! A tensor: its type, its shape, and what it is for.
+//! Hover text of a tensor: type, shape and role.
 
 use tensorwright_lang::Signature;
 
@@ -41,7 +41,7 @@ impl Analysis {
         Some(text)
     }
 
-    /// A tensor with its extents as formulas, as far as there are any that hold for all sizes.
+    /// A tensor with symbolic extents, where formulas hold for all sizes.
     pub(super) fn with_shape(&self, number: usize, mut tensor: Signature) -> Signature {
         let inferred = self.inferred(number);
         for (dimension, dim) in tensor.dims.iter_mut().enumerate().filter(|(_, dim)| *dim == "_") {

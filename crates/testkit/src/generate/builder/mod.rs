@@ -1,4 +1,4 @@
-//! The state of a program being written: its inputs, sizes, tensors and statements.
+//! The builder of a generated program: inputs, sizes, tensors and statements.
 
 mod params;
 
@@ -12,20 +12,20 @@ use super::{GeneratedProgram, Scale};
 use crate::Rng;
 use params::Param;
 
-/// The most iterations that one statement may take.
+/// The most iterations of one statement.
 const ITERATIONS: i64 = 15_000;
 
-/// The same for programs with long dimensions, of which many are run.
+/// The same for programs with long dimensions, which are run more often.
 const TILEABLE_ITERATIONS: i64 = 3_000;
 
-/// A program being written.
+/// A program under construction.
 #[derive(Debug)]
 pub(super) struct Builder {
     pub(super) rng: Rng,
     pub(super) scale: Scale,
-    /// Defs that this one calls, as text.
+    /// The text of the defs that this one calls.
     pub(super) callees: Vec<String>,
-    /// Whether this def is called by another: then nothing may be in-out.
+    /// Whether this def is a callee; then it has no in-out tensors.
     pub(super) is_callee: bool,
     pub(super) params: Vec<Param>,
     sizes: Vec<(String, i64)>,
@@ -57,7 +57,7 @@ impl Builder {
         }
     }
 
-    /// Notes that the program uses a part of the language.
+    /// Records that the program uses a language feature.
     pub(super) fn uses(&mut self, feature: &'static str) {
         self.features.insert(feature);
     }
@@ -70,13 +70,13 @@ impl Builder {
         self.statements.len()
     }
 
-    /// A new name with a prefix that tells its kind.
+    /// A fresh name with a prefix for its kind.
     pub(super) fn fresh(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
-    /// Random extents whose product stays within what one statement may iterate.
+    /// Random extents whose product respects the iteration limit.
     pub(super) fn extents(&mut self, count: usize) -> Vec<i64> {
         let (mut left, longest) = match self.scale {
             Scale::Small => (ITERATIONS, 9),
@@ -84,7 +84,7 @@ impl Builder {
         };
         let mut extents = Vec::new();
         for remaining in (0..count).rev() {
-            // Two for each variable that is still to come keeps the last from being all ones.
+            // Reserves a factor of two per remaining variable, so that the last ones are not all 1.
             let most = (left >> remaining).clamp(1, longest);
             let most = if longest > 9 && self.rng.percent(50) { most.min(9) } else { most };
             let extent = self.rng.range(1, most);
@@ -95,13 +95,13 @@ impl Builder {
         extents
     }
 
-    /// A random extent of an idea that has its own limits, which a larger scale stretches.
+    /// A random extent of a pattern with limits of its own, stretched by a larger scale.
     pub(super) fn length(&mut self, lo: i64, hi: i64) -> i64 {
         let stretched = self.scale == Scale::Tileable && self.rng.percent(40);
         self.rng.range(lo, if stretched { 3 * hi } else { hi })
     }
 
-    /// Index variables that are not names of anything else.
+    /// Fresh index variables.
     pub(super) fn variables(&mut self, count: usize) -> Vec<String> {
         const LETTERS: [&str; 10] = ["i", "j", "k", "l", "m", "n", "x", "y", "kh", "kw"];
         let mut names = LETTERS.map(str::to_owned).to_vec();
@@ -110,7 +110,7 @@ impl Builder {
         names
     }
 
-    /// A tensor of a shape: one that exists, or a new input of a random type.
+    /// A tensor of a shape: an existing one, or a new input of a random type.
     pub(super) fn operand(&mut self, shape: &[i64]) -> Tensor {
         let fitting: Vec<Tensor> =
             self.tensors.iter().filter(|tensor| tensor.shape == shape).cloned().collect();
@@ -121,14 +121,14 @@ impl Builder {
         self.rng.pick(&fitting).clone()
     }
 
-    /// A tensor of a type and shape that exists already, sometimes.
+    /// Sometimes an existing tensor of a type and shape.
     pub(super) fn existing(&mut self, dtype: Type, shape: &[i64]) -> Option<Tensor> {
         let fits = |tensor: &&Tensor| tensor.dtype == dtype && tensor.shape == shape;
         let fitting = self.tensors.iter().rfind(fits).cloned();
         fitting.filter(|_| self.rng.percent(70))
     }
 
-    /// A tensor that an earlier statement has computed, if there is one of these ranks.
+    /// A tensor of one of these ranks that an earlier statement computed, if there is one.
     pub(super) fn earlier(&mut self, ranks: std::ops::RangeInclusive<usize>) -> Option<Tensor> {
         let fitting: Vec<Tensor> = self
             .tensors
@@ -153,12 +153,12 @@ impl Builder {
         Atom::new(format!("{}({})", tensor.name, subscripts.join(",")), tensor.dtype)
     }
 
-    /// Notes that something other than a statement here reads a tensor.
+    /// Marks a tensor as read by something other than a statement of this def.
     pub(super) fn mark_read(&mut self, name: &str) {
         self.read.insert(name.to_owned());
     }
 
-    /// A number spelled as a literal, as a size of that value or as the extent of a dimension.
+    /// Spells a number as a literal, a size of that value, or the extent of a dimension.
     pub(super) fn extent(&mut self, value: i64) -> String {
         let mut spellings = vec![value.to_string()];
         let sizes = self.sizes.iter().filter(|size| size.1 == value);
@@ -193,7 +193,7 @@ impl Builder {
         self.statements.push(text);
     }
 
-    /// Adds `target(variables) assign value` and makes the target known.
+    /// Adds `target(variables) assign value` and registers the target.
     pub(super) fn define<S: AsRef<str>>(
         &mut self,
         target: &Tensor,
@@ -205,7 +205,7 @@ impl Builder {
         self.computes(target);
     }
 
-    /// Makes a tensor known that the statements so far compute.
+    /// Registers a computed tensor.
     pub(super) fn computes(&mut self, target: &Tensor) {
         if target.dtype == Type::Bool {
             self.uses("bool tensor");
@@ -216,13 +216,12 @@ impl Builder {
         }
     }
 
-    /// Makes a result known that no later statement may read, because the caller supplies a part.
+    /// Registers a result that later statements must not read, because the caller supplies a part.
     pub(super) fn returns(&mut self, target: &Tensor) {
         self.in_out.push(target.clone());
     }
 
-    /// The tensors that this def returns, if it were finished now: those that nothing reads, and
-    /// some that are read as well.
+    /// The tensors that this def would return now: all unread ones, and some others.
     fn outputs(&mut self) -> Vec<Tensor> {
         let mut outputs = Vec::new();
         for name in self.computed.clone() {
@@ -231,7 +230,8 @@ impl Builder {
             outputs.extend(tensor.filter(|_| is_output).cloned());
         }
         outputs.extend(self.in_out.iter().cloned());
-        // An update may read its own target, so that everything is read: the last is returned.
+        // An update may read its own target, so that no tensor is unread: then the last one is
+        // returned.
         if outputs.is_empty() {
             let is_last = |tensor: &&Tensor| self.computed.last() == Some(&tensor.name);
             outputs.extend(self.tensors.iter().find(is_last).cloned());
@@ -239,7 +239,7 @@ impl Builder {
         outputs
     }
 
-    /// The text of the def alone, and what it returns.
+    /// The text of the def alone, and its results.
     pub(super) fn finish_def(&mut self, name: &str) -> (String, Vec<Tensor>) {
         let outputs = self.outputs();
         if outputs.len() > 1 {

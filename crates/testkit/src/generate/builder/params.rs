@@ -1,10 +1,10 @@
-//! Parameters: what the caller of a def supplies, and how it is declared.
+//! Parameters of generated defs and their declarations.
 
 use super::Builder;
 use crate::generate::Scale;
 use crate::generate::typed::{Atom, Tensor, Type};
 
-/// A parameter of the def being written.
+/// A parameter of the def under construction.
 #[derive(Debug, Clone)]
 pub(in crate::generate) struct Param {
     pub(in crate::generate) name: String,
@@ -13,21 +13,21 @@ pub(in crate::generate) struct Param {
     pub(in crate::generate) kind: ParamKind,
 }
 
-/// What the caller of a def must supply for a parameter.
+/// What a caller must pass for a parameter.
 #[derive(Debug, Clone)]
 pub(in crate::generate) enum ParamKind {
     /// A tensor.
     Tensor(Tensor),
     /// A tensor of subscripts below a bound.
     Index(Tensor, i64),
-    /// A number that is only computed with.
+    /// A scalar used only in values.
     Scalar(Type),
-    /// An integer that shapes the program, and its value.
+    /// An integer scalar that shapes the program, and its value.
     Shaping(i64),
 }
 
 impl Builder {
-    /// A dimension of an input: a literal or a size, a new one or one of that value.
+    /// A dimension of an input: a literal, a new size, or an existing size of that value.
     fn dimension(&mut self, extent: i64) -> String {
         if self.rng.percent(20) {
             self.uses("literal dimension");
@@ -84,7 +84,7 @@ impl Builder {
         let dims: Vec<String> = shape.iter().map(|extent| self.dimension(*extent)).collect();
         let constants = match self.scale {
             Scale::Small => 15,
-            // Only these can be laid out anew.
+            // Only these can change their layout.
             Scale::Tileable => 40,
         };
         let constant = if !dims.is_empty() && self.rng.percent(constants) { "const " } else { "" };
@@ -105,7 +105,7 @@ impl Builder {
         tensor
     }
 
-    /// A new scalar parameter, to compute with.
+    /// A new scalar parameter for use in values.
     pub(in crate::generate) fn scalar(&mut self, dtype: Type) -> Atom {
         self.uses("scalar");
         let name = self.fresh("a");
