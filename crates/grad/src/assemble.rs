@@ -266,7 +266,7 @@ impl Parts<'_> {
 
     fn too_much(&self, problems: &str, wrt: &WrtParams) -> Diagnostic {
         let name = &self.def.name.name;
-        let message = format!("the gradient of `{name}` cannot be written down");
+        let message = format!("the gradient of `{name}` cannot be expressed in the language");
         let first = problems.lines().next().unwrap_or_default();
         let help = match wrt.named {
             true => {

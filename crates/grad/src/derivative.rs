@@ -253,7 +253,7 @@ fn assuming(expr: &Expr, conditions: &[Expr]) -> Expr {
 
 fn missing(builtin: Builtin, span: Span) -> Diagnostic {
     let name = builtin.name();
-    let message = format!("the derivative of `{name}` is not a function of the language");
+    let message = format!("the language cannot express the derivative of `{name}`");
     Diagnostic::new(Code::NotDifferentiable, span, message)
         .here("no gradient passes through here")
         .help(format!(

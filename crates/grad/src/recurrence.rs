@@ -46,7 +46,7 @@ pub(crate) fn with_start(step: &Step) -> Result<Expr, Diagnostic> {
 
 fn unclear(var: &Variable) -> Diagnostic {
     let name = &var.name;
-    let message = format!("the range of `{name}` cannot be said in terms of sizes");
+    let message = format!("the range of `{name}` cannot be expressed in sizes");
     Diagnostic::new(Code::NotDifferentiable, var.span, message)
         .here("where does the recurrence begin?")
         .help(format!("state it: `where {name} in 0:...`"))

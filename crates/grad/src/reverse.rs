@@ -254,6 +254,6 @@ impl<'a> Reverse<'a> {
 fn too_long(step: &Step) -> Diagnostic {
     let message = format!("the gradient of `{}` would be too long", step.stmt.target.name);
     Diagnostic::new(Code::NotDifferentiable, step.stmt.span, message)
-        .here("every element that is read here has a gradient with all others in it")
+        .here("the gradient of each element read here contains all others")
         .help("split it into several statements, or its definition into several")
 }

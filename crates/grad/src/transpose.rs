@@ -112,7 +112,7 @@ pub(crate) fn transpose(
 
 fn unclear(var: &Variable, flow: &Flow) -> Diagnostic {
     let name = &var.name;
-    let message = format!("the range of `{name}` cannot be said in terms of sizes");
+    let message = format!("the range of `{name}` cannot be expressed in sizes");
     Diagnostic::new(Code::NotDifferentiable, var.span, message)
         .here("which values does it have?")
         .label(flow.span, "the gradient of this element is a sum over it")

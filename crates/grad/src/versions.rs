@@ -279,14 +279,14 @@ fn within(scope: &Scope, value: &Expr, range: &Range, var: &str, all: &Range) ->
 
 fn unclear(target: &str, var: &Variable) -> Diagnostic {
     let name = &var.name;
-    let message = format!("which elements of `{target}` are computed anew is not clear");
+    let message = format!("cannot tell which elements of `{target}` are overwritten");
     Diagnostic::new(Code::NotDifferentiable, var.span, message)
-        .here(format!("the range of `{name}` cannot be said in terms of sizes"))
+        .here(format!("the range of `{name}` cannot be expressed in sizes"))
         .help(format!("state it: `where {name} in 0:...`"))
 }
 
 fn partial_reduction(step: &Step) -> Diagnostic {
-    let message = format!("a sum that starts anew for part of `{}`", step.stmt.target.name);
+    let message = format!("a sum that restarts for part of `{}`", step.stmt.target.name);
     Diagnostic::new(Code::NotDifferentiable, step.stmt.span, message)
         .here("the other elements keep their values")
         .help("compute it into a tensor of its own, and choose between both in a third statement")

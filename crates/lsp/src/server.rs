@@ -151,11 +151,11 @@ impl Server<'_> {
                 return Err((ErrorCode::ServerNotInitialized, message));
             }
             (Phase::ShutDown, _) => {
-                let message = "after `shutdown` there is only `exit`".to_owned();
+                let message = "only `exit` is allowed after `shutdown`".to_owned();
                 return Err((ErrorCode::InvalidRequest, message));
             }
             (Phase::Running, Initialize::METHOD) => {
-                let message = "`initialize` is said once".to_owned();
+                let message = "`initialize` was received before".to_owned();
                 return Err((ErrorCode::InvalidRequest, message));
             }
             (Phase::Running, Shutdown::METHOD) => {

@@ -79,7 +79,7 @@ fn read_all(
 
 /// Reports a malformed message. It has no id to answer to.
 fn refuse(output: &Mutex<impl Write>, why: &str) -> io::Result<()> {
-    let message = format!("this is no message: {why}");
+    let message = format!("invalid message: {why}");
     let error = json!({ "code": ErrorCode::ParseError as i32, "message": message });
     let body = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
     let mut output = output.lock().map_err(|_| io::Error::other("the output failed"))?;

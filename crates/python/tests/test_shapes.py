@@ -178,7 +178,7 @@ def test_tensors_without_elements(rng):
     assert mean(np.ones((0, 3), "float32")).shape == (0,)
     with pytest.raises(tw.ArgumentError) as caught:
         mean(np.ones((3, 0), "float32"))
-    assert str(caught.value) == "mean: has no value where `D` is 0: a statement uses a size as a number"
+    assert str(caught.value) == "mean: has no value where `D` is 0: the result depends on its value"
     window = tw.define("def window(float(N) x) -> (y) { y(i) = x(i) + x(i+1) }").window
     with pytest.raises(tw.ArgumentError) as caught:
         window(np.ones(0, "float32"))
@@ -295,7 +295,7 @@ def test_a_size_that_cannot_be_dynamic_is_named_once(dynamic):
         for n in (5, 9, 33):
             np.testing.assert_allclose(mean(np.full(n, 3, "float32")), 3, rtol=1e-5)
     assert [str(warning.message) for warning in caught] == [
-        "mean: `N` cannot be dynamic: a statement uses a size as a number; each of its values has a kernel of its own"
+        "mean: `N` cannot be dynamic: the result depends on its value; each of its values has a kernel of its own"
     ]
 
 

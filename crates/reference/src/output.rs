@@ -81,16 +81,16 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mismatch::Type { expected, actual } => {
-                write!(f, "the elements are {actual} and ought to be {expected}")
+                write!(f, "the elements are {actual}, expected {expected}")
             }
             Mismatch::Shape { expected, actual } => {
                 let (actual, expected) = (ShapeText(actual), ShapeText(expected));
-                write!(f, "the shape is {actual} and ought to be {expected}")
+                write!(f, "the shape is {actual}, expected {expected}")
             }
             Mismatch::Elements { count, total, index, expected, actual, allowed } => {
                 let index = ShapeText(index);
                 write!(f, "{count} of {total} elements differ; the worst is at {index}: ")?;
-                write!(f, "{actual} and ought to be {expected}, within {allowed:.3e}")
+                write!(f, "{actual}, expected {expected}, within {allowed:.3e}")
             }
         }
     }
@@ -230,7 +230,7 @@ mod tests {
         let mismatch = expected.mismatch(&floats(&[2.0, 4.0, 3.0])).unwrap();
         assert_eq!(
             mismatch.to_string(),
-            "2 of 3 elements differ; the worst is at (0, 1): 4.0 and ought to be 2.0, \
+            "2 of 3 elements differ; the worst is at (0, 1): 4.0, expected 2.0, \
              within 2.500e-1"
         );
         assert!(expected.mismatch(&floats(&[1.0, 2.0, 3.0000002])).is_some(), "zero tolerance");

@@ -42,8 +42,8 @@ fn derivatives_agree_with_finite_differences() {
         }
     }
     insta::assert_snapshot!(refused, @r"
-    lgamma: the derivative of `lgamma` is not a function of the language
-    tgamma: the derivative of `tgamma` is not a function of the language
+    lgamma: the language cannot express the derivative of `lgamma`
+    tgamma: the language cannot express the derivative of `tgamma`
     floor: `f` has no gradient
     ceil: `f` has no gradient
     round: `f` has no gradient

@@ -255,7 +255,7 @@ impl Assembler<'_> {
         Diagnostic::new(Code::ScanOfPart, stmt.span, message)
             .here(gaps(stmt, ranges, shape))
             .help("compute a tensor of another name, and copy the part in a statement after this")
-            .note("a recurrence starts anew: it does not continue from values that are there")
+            .note("a recurrence does not continue from existing values")
     }
 
     /// E0419.

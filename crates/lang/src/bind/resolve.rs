@@ -57,7 +57,7 @@ pub(super) struct Resolver<'a> {
 const MAX_HEIGHT: usize = 4 * MAX_DEPTH;
 
 pub(super) fn too_deep(span: Span) -> Diagnostic {
-    let message = "this statement nests too deeply once its index arithmetic is sorted";
+    let message = "this statement nests too deeply once its index arithmetic is normalized";
     Diagnostic::new(Code::NestingTooDeep, span, message)
         .here("too many terms in one subscript")
         .help("compute part of it in a statement of its own and read the result")

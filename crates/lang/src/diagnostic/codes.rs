@@ -38,12 +38,12 @@ codes! {
     // Text and syntax.
     E0101 UnexpectedCharacter "a character that the language does not use";
     E0102 InvalidNumber "a malformed or too large number";
-    E0103 UnexpectedToken "something else was expected here";
+    E0103 UnexpectedToken "an unexpected token";
     E0104 UnclosedDelimiter "a parenthesis or brace that is never closed";
     E0105 NestingTooDeep "an expression that nests too deeply";
     E0106 NotUtf8 "a text that is not UTF-8";
     E0107 SourceTooLarge "a text that is too large";
-    E0108 ReservedName "a name that the language keeps for itself";
+    E0108 ReservedName "a reserved name";
     E0109 TargetNeedsParentheses "a left side without subscripts";
     E0110 AssignmentInExpression "`=` where `==` is meant";
     E0111 TargetSubscript "a subscript on the left that is not an index variable";
@@ -62,7 +62,7 @@ codes! {
     E0211 UsedBeforeDefined "a tensor that is read before it is computed";
     E0212 AssignsInput "a statement that writes to an input";
     E0213 DuplicateOutput "a result that is listed twice";
-    E0214 NotAnIndex "a name on the left that is not free to be an index variable";
+    E0214 NotAnIndex "a left-side index variable whose name is taken";
     E0215 DuplicateConstraint "two ranges for one index variable";
     E0216 UnusedConstraint "a range for a variable that the statement does not use";
     E0217 TooManyIndices "more index variables than a statement may have";
@@ -77,8 +77,8 @@ codes! {
     E0308 SubscriptNotInteger "a subscript that is not an integer";
     E0309 TargetTypeMismatch "statements that give one tensor different types";
     E0310 DivisionByZero "a division by the literal zero";
-    E0311 ReductionType "a reduction that its type does not have";
-    E0312 NeedsInteger "an operation of integers applied to fractions";
+    E0311 ReductionType "a reduction that the type does not support";
+    E0312 NeedsInteger "an integer operation applied to fractions";
     // Statements.
     E0401 MissingReduction "an index variable on the right only, and no reduction";
     E0402 RepeatedIndex "an index variable twice on the left";
@@ -88,18 +88,18 @@ codes! {
     E0406 SubscriptReadsTarget "a subscript that depends on the tensor being written";
     E0407 ConstraintNotConstant "a range that is not constant";
     E0408 RankChanged "a tensor written with different numbers of subscripts";
-    E0409 ScanRead "a recurrence that reads its tensor in another way than steps back";
-    E0410 ScanVariable "a `scan` along something that is no index variable of the left side";
+    E0409 ScanRead "a recurrence whose self-read is not a constant step";
+    E0410 ScanVariable "a `scan` variable that is not on the left side";
     E0411 ScanWithoutRead "a `scan` of a tensor that the statement does not read";
     E0412 ScanReduces "a recurrence that reduces values as well";
     E0413 ScanStart "a start of a recurrence that depends on the recurrence";
     E0414 ScanOfPart "a recurrence over a part of a tensor";
-    E0415 ScatterVariable "a `scatter` along something that is no index variable of the left side";
+    E0415 ScatterVariable "a `scatter` variable that is not on the left side";
     E0416 ScatterAssigns "a `scatter` without a reduction";
-    E0417 ScatterPosition "a position of a `scatter` that depends on what it decides";
+    E0417 ScatterPosition "a `scatter` position that depends on its own variable";
     E0418 ScatterValue "a value of a `scatter` that depends on its position";
     E0419 ScatterOfPart "a `scatter` over a part of a dimension";
-    E0420 PositionVariable "a position that is not that of one index variable";
+    E0420 PositionVariable "an `argmax` over no or several index variables";
     // Calls.
     E0501 UnknownDef "a call of a `def` that does not exist";
     E0502 RecursiveCall "a definition that calls itself";
@@ -107,16 +107,16 @@ codes! {
     E0504 CallResultCount "a call with the wrong number of results";
     E0505 CallArgumentType "an argument that does not fit its parameter";
     E0506 CallTargetAssigned "a call that would overwrite a tensor";
-    E0507 ProgramTooLong "calls that expand to too much";
+    E0507 ProgramTooLong "calls that expand to too many statements";
     // Ranges.
     E0601 AmbiguousRange "ranges that can be chosen in more than one way";
     E0602 UnderConstrained "an index variable whose range nothing determines";
     E0603 GuardedRange "an index variable that only guarded reads use";
-    E0604 EmptyRange "a range with nothing in it";
+    E0604 EmptyRange "an empty range";
     E0605 OutOfBounds "a read outside of a tensor";
     E0606 NegativeRange "a range that starts below zero";
-    E0607 PartlyDefined "a tensor of which some elements are never computed";
-    E0608 SizesDisagree "sizes that ought to be equal and are not";
+    E0607 PartlyDefined "a tensor with elements that are never computed";
+    E0608 SizesDisagree "sizes that must be equal but are not";
     E0609 NonPositiveDivisor "a divisor in a subscript that is not positive";
     E0610 ExtentsDisagree "subscripts that limit one index variable to different extents";
     // Binding.
@@ -134,21 +134,21 @@ codes! {
     E0805 IndexOutOfBounds "an index from data that is out of bounds";
     E0806 InvalidFile "a file that cannot be used";
     // Schedules and kernels.
-    E1001 ScheduleSyntax "a line of a schedule that cannot be read";
+    E1001 ScheduleSyntax "an invalid line of a schedule";
     E1002 ScheduleRefused "a step of a schedule that would change the result or does not fit";
     E1003 ScheduleNotLowered "a schedule that asks for too much code";
     E1004 UnknownTarget "a target that does not exist, or that this machine cannot run";
     E1005 KernelFailed "a kernel that cannot be compiled or loaded";
     E1006 OutputFileNeeded "a result that is not text and needs a file";
-    E1007 ToolFailed "a program of the system that is missing or fails";
+    E1007 ToolFailed "a missing or failing system tool";
     E1008 WrongResult "a kernel whose results differ from the reference";
     E1009 TuningFailed "a tuning run or its records that cannot be used";
     E1010 InvalidManifest "a manifest that cannot be used";
-    E1011 VaryingSize "a size that varies where it cannot";
+    E1011 VaryingSize "a size that must be fixed but varies";
     E1012 InvalidConfiguration "a configuration file or variable that cannot be used";
     E1013 DeadlineExceeded "a kernel that does not end in time";
     // Gradients.
-    E1101 NotDifferentiable "something of which no gradient can be computed";
+    E1101 NotDifferentiable "a construct without a gradient";
     E1102 NoGradient "a gradient with respect to something that has none";
     // Warnings.
     W0901 UnusedInput "an input that no statement reads";

@@ -38,32 +38,32 @@ impl Program {
             == (smaller.tensors.len(), smaller.stages.len(), smaller.inputs, &smaller.outputs)
             && self.tensors.iter().zip(&smaller.tensors).all(|(a, b)| fits(a, b));
         if !same {
-            return Err("the statements are others for other sizes");
+            return Err("the statements depend on sizes");
         }
         let mut guards = Vec::new();
         for (number, (stage, other)) in self.stages.iter().zip(&smaller.stages).enumerate() {
             if !is_same(stage, other) {
-                return Err("a statement uses a size as a number");
+                return Err("the result depends on its value");
             }
             if stage.has_data_subscripts() {
-                return Err("subscripts are data");
+                return Err("subscripts depend on data");
             }
             let extents = &smaller.tensor(other.output).shape;
             for (id, (axis, other)) in (0..).map(AxisId).zip(stage.axes.iter().zip(&other.axes)) {
                 if (axis.kind, axis.lo) != (other.kind, other.lo) || axis.hi < other.hi {
-                    return Err("a range depends on a size in another way than ending there");
+                    return Err("a size determines more than the end of a range");
                 }
                 let ends_earlier = other.hi < axis.hi;
                 let is_backwards = |scan: &super::Scan| scan.backwards && scan.axis == id;
                 if ends_earlier && stage.scan.as_ref().is_some_and(is_backwards) {
-                    return Err("a recurrence begins at the end");
+                    return Err("a recurrence runs backwards");
                 }
                 let is_whole = |extent: &i64| other.hi == *extent;
                 if ends_earlier
                     && axis.kind == AxisKind::Spatial
                     && !extents.get(id.0 as usize).is_some_and(is_whole)
                 {
-                    return Err("a statement computes a part of a tensor, and ends before it does");
+                    return Err("a statement computes only part of a tensor");
                 }
                 if ends_earlier && axis.kind == AxisKind::Reduce {
                     // The end is an `int32`.
@@ -211,7 +211,7 @@ mod tests {
     fn what_depends_on_a_size_in_another_way_is_refused() {
         assert_eq!(refusal("def f(float(N) x) -> (y) { y(i) +=! x(i) * x(j) }", 8, 5), Ok(1));
         assert_eq!(refusal("def f(float(N) x) -> (y) { y(i) = x(i) + x(i+1) }", 8, 5), Ok(0));
-        let part = Err("a statement computes a part of a tensor, and ends before it does");
+        let part = Err("a statement computes only part of a tensor");
         let update = "def f(float(N) x) -> (y) { y(i) = x(i)  y(i) += x(i) where i in 0:N-2 }";
         assert_eq!(refusal(update, 8, 5), part);
         let tail =
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(refusal(tail, 8, 5), part);
         let head = "def f(float(N) x) -> (y) { y(i) = x(i)  y(i) = 0 where i in 0:2 }";
         assert_eq!(refusal(head, 8, 5), Ok(0));
-        let used = Err("a statement uses a size as a number");
+        let used = Err("the result depends on its value");
         assert_eq!(refusal("def f(float(N) x) -> (y) { y(i) = x(i) / N }", 8, 5), used);
         assert_eq!(
             refusal("def f(float(N) x) -> (y) { y(i) = x(N-1-i) where i in 0:N }", 8, 5),
@@ -228,6 +228,6 @@ mod tests {
         let data = "def f(float(E) t, int32(N) x) -> (y) { y(i) = t(x(i)) }";
         let module = Module::parse("t.tc", data).unwrap();
         let bind = |n: i64| module.bind("f", [("N", n), ("E", 4)]).unwrap();
-        assert_eq!(bind(8).guards_for(&bind(5)), Err("subscripts are data"));
+        assert_eq!(bind(8).guards_for(&bind(5)), Err("subscripts depend on data"));
     }
 }

@@ -1,14 +1,14 @@
 //! Programs for strided (non-dense) inputs.
 //!
 //! ```text
-//! x(n,d), a slice of rows of length 128:    memory(n, d + 64), of shape (N, 128)
+//! x(n,d), a slice of rows of length 128:   memory(n, d + 64), of shape (N, 128)
 //! x(n,d), transposed:                      memory(d, n)
 //! x(n,d), broadcast along n:               memory(d)
 //! ```
 //!
 //! `memory` is the smallest dense tensor that ends with the last element of the input. It begins
 //! before the first element by the number of elements that [`Program::with_strides`] returns;
-//! nothing may be there, since elements are only read forwards.
+//! there may be no memory there, because elements are only read forwards.
 
 use super::{Atom, Expr, Index, Program, Read, Rewrite, TensorId};
 

@@ -174,7 +174,7 @@ impl Expander {
         if name == function.name.name {
             let message = format!("the function `{name}` calls itself");
             let diagnostic = Diagnostic::new(Code::RecursiveCall, callee.span, message);
-            return Some(diagnostic.here("functions are replaced by what they stand for"));
+            return Some(diagnostic.here("functions are expanded at their uses"));
         }
         let is_known = self.known.contains_key(name)
             || Builtin::from_name(name).is_some()
@@ -315,7 +315,7 @@ fn too_much(callee: &Ident) -> Diagnostic {
 fn too_deep(callee: &Ident) -> Diagnostic {
     let message = format!("this expression nests more than {MAX_DEPTH} levels deep");
     Diagnostic::new(Code::NestingTooDeep, callee.span, message)
-        .here("once this function is replaced by what it stands for")
+        .here("after this function is expanded")
         .help("split it into stages: compute a part of it in a statement of its own")
 }
 

@@ -43,7 +43,7 @@ fn what_is_no_message_is_refused_and_passed_over() {
     assert_eq!(refused.clone().count(), 3, "{answers:?}");
     for answer in refused {
         assert_eq!(answer["id"], Value::Null);
-        assert!(answer["error"]["message"].as_str().unwrap().starts_with("this is no message: "));
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with("invalid message: "));
     }
     assert!(answers.iter().any(|answer| answer["id"] == 99 && answer["result"].is_null()));
 }
@@ -66,7 +66,7 @@ fn a_message_that_is_too_long_is_skipped() {
     let long = message(&" ".repeat((64 << 20) + 1));
     let (ending, answers) = conversation(&[request(1, "initialize"), long, farewell()]);
     assert_eq!(ending, Ok(Ending::Clean));
-    let message = "this is no message: it has 67108865 bytes, and at most 67108864 are read";
+    let message = "invalid message: it has 67108865 bytes, and at most 67108864 are read";
     assert!(answers.iter().any(|answer| answer["error"]["message"] == message), "{answers:?}");
 }
 

@@ -139,7 +139,7 @@ fn strides(
                 if input.is_const {
                     "a constant has to be contiguous"
                 } else if is_checked {
-                    "subscripts are data"
+                    "subscripts depend on data"
                 } else {
                     "kernels cannot read it with these strides"
                 }

@@ -57,7 +57,7 @@ impl fmt::Display for BufferError {
             BufferError::UnsupportedType { dtype } => write!(f, "buffers of {dtype} do not exist"),
             BufferError::WrongLength { shape, expected, actual } => {
                 let shape = ShapeText(shape);
-                write!(f, "the shape {shape} asks for a length of {expected}, and there are ")?;
+                write!(f, "the shape {shape} needs a length of {expected}, and there are ")?;
                 write!(f, "{actual}")
             }
             BufferError::InvalidElement { position } => {

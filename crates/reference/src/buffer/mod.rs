@@ -435,7 +435,7 @@ mod tests {
     fn wrong_lengths_and_sizes_are_errors() {
         assert!(Buffer::from_f32(&[2, 3], vec![0.0; 6]).is_ok());
         let error = Buffer::from_f32(&[2, 3], vec![0.0; 5]).unwrap_err();
-        assert_eq!(error.to_string(), "the shape (2, 3) asks for a length of 6, and there are 5");
+        assert_eq!(error.to_string(), "the shape (2, 3) needs a length of 6, and there are 5");
         let huge = [i64::MAX, i64::MAX];
         assert!(matches!(Buffer::zeros(DType::Int8, &huge), Err(BufferError::TooLarge { .. })));
         let limit = [(MAX_BYTES / 8 + 1) as i64];

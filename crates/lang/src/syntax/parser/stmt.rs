@@ -69,7 +69,7 @@ impl Parser<'_> {
         let name = self.slice(token.span).trim_end_matches(['!', '=']);
         let is_position = matches!(token.kind, TokenKind::Assign(_)) && name.starts_with("arg");
         if is_position && !self.slice(token.span).ends_with('!') {
-            let message = format!("`{name}=` has nothing to start from: a position is found anew");
+            let message = format!("`{name}=` cannot continue: a position has no initial value");
             self.report(
                 Diagnostic::new(Code::UnexpectedToken, token.span, message)
                     .here("the `!` is missing")

@@ -72,8 +72,8 @@ impl Analysis {
 }
 
 /// The note on a formula that was inferred from samples.
-const SAMPLED: &str = "A condition around a read, or a subscript that is no sum, has a say here: the \
-                       formula holds for the sizes that were tried, and may not for others.";
+const SAMPLED: &str = "Inferred from sample sizes, because a read is conditional or a subscript is not \
+                       affine: the formula holds for the sizes that were tried, and may not for others.";
 
 /// `0 <= h < 6  # for H=8, KH=3`
 fn numbers(sample: &Sample, stmt: &Comprehension, name: &str) -> Option<String> {
