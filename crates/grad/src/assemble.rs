@@ -9,7 +9,7 @@ use tensorwright_lang::syntax::print_def;
 
 use crate::bounds::Range;
 use crate::build;
-use crate::cse::{call_once, read_common};
+use crate::cse::{hoist_calls, reuse_assigned};
 use crate::gradient::{Gradient, Input, Output};
 use crate::poly::{IndexSum, Poly};
 use crate::recompute::{needed_for, needed_with};
@@ -50,7 +50,7 @@ pub(crate) fn assemble(
         return Err(vec![wrt::nothing(def)]);
     }
     let Reverse { mut scope, statements, .. } = reverse;
-    let statements = read_common(&scope, without_unused(statements, &outputs));
+    let statements = reuse_assigned(&scope, without_unused(statements, &outputs));
     let saved = match keep {
         SavePolicy::RecomputeAll => BTreeSet::new(),
         SavePolicy::SaveWorthwhile => {
@@ -62,7 +62,7 @@ pub(crate) fn assemble(
     };
     let mut body = needed_with(&scope, &versions, tree::mentioned(&statements), &saved);
     body.extend(statements);
-    let body = call_once(&mut scope, body);
+    let body = hoist_calls(&mut scope, body);
     let results = versions.results.iter().map(|(_, last)| last.clone()).collect();
     let parts = Parts { def, scope, cotangents, outputs, saved, results };
     parts.finish(module, body, wrt)
@@ -205,7 +205,7 @@ impl Parts<'_> {
         // Checked here, so that a defect of this crate cannot return invalid text.
         match Module::parse("gradient", &source) {
             Ok(_) => Ok(Gradient { source, name, inputs, outputs: self.outputs }),
-            Err(problems) => Err(vec![self.too_much(&problems.to_string(), wrt)]),
+            Err(problems) => Err(vec![self.not_expressible(&problems.to_string(), wrt)]),
         }
     }
 
@@ -222,7 +222,7 @@ impl Parts<'_> {
         let saved = self.saved.iter().filter(|name| used.contains(*name));
         let cotangents = self.cotangents.iter().map(|cotangent| &cotangent.name);
         let given = saved.chain(cotangents.filter(|name| used.contains(*name)));
-        let needed: Vec<Param> = given.map(|name| self.given_param(name)).collect();
+        let needed: Vec<Param> = given.map(|name| self.supplied_param(name)).collect();
         let declared: BTreeSet<String> = params.iter().chain(&needed).flat_map(sizes_of).collect();
         let mut body = body;
         for param in &self.def.params {
@@ -248,7 +248,7 @@ impl Parts<'_> {
     }
 
     /// The parameter for a value that the caller supplies.
-    fn given_param(&self, name: &str) -> Param {
+    fn supplied_param(&self, name: &str) -> Param {
         let tensor = self.scope.tensor(name);
         let shape = tensor.map(|tensor| tensor.shape.as_slice()).unwrap_or_default();
         let dims = shape.iter().flatten().map(|extent| match &extent.kind {
@@ -264,7 +264,7 @@ impl Parts<'_> {
         }
     }
 
-    fn too_much(&self, problems: &str, wrt: &WrtParams) -> Diagnostic {
+    fn not_expressible(&self, problems: &str, wrt: &WrtParams) -> Diagnostic {
         let name = &self.def.name.name;
         let message = format!("the gradient of `{name}` cannot be expressed in the language");
         let first = problems.lines().next().unwrap_or_default();

@@ -45,7 +45,7 @@ const SLOW: [Builtin; 8] = [
 const MOST_CALLS: usize = 32;
 
 /// Hoists expensive calls that occur in several statements into statements of their own.
-pub(crate) fn call_once(scope: &mut Scope, mut body: Vec<Comprehension>) -> Vec<Comprehension> {
+pub(crate) fn hoist_calls(scope: &mut Scope, mut body: Vec<Comprehension>) -> Vec<Comprehension> {
     for _ in 0..MOST_CALLS {
         let Some((call, callers)) = repeated(scope, &body) else { return body };
         let Some(&first) = callers.first() else { return body };
@@ -145,7 +145,7 @@ fn walk_reads<'e>(scope: &Scope, expr: &'e Expr, visit: &mut impl FnMut(&'e Expr
 }
 
 /// Replaces a reduction's term by a read, where another statement assigns it.
-pub(crate) fn read_common(scope: &Scope, statements: Vec<Comprehension>) -> Vec<Comprehension> {
+pub(crate) fn reuse_assigned(scope: &Scope, statements: Vec<Comprehension>) -> Vec<Comprehension> {
     let sides: Vec<String> = statements.iter().map(|stmt| print_expr(&stmt.rhs)).collect();
     let sources: Vec<Option<usize>> =
         (0..statements.len()).map(|at| source(scope, &statements, &sides, at)).collect();

@@ -302,7 +302,7 @@ fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limi
     let subscript = Poly::of(&access.subscript);
     let extent = Poly::of(&access.extent);
     if let Some(Linear { factor, rest }) = subscript.linear_in_var(var) {
-        if is_kept(access, &subscript, &extent) {
+        if is_guarded(access, &subscript, &extent) {
             return Limit::None;
         }
         let ends = [false, true].map(|greatest| extreme(scope, &rest, ranges, greatest));
@@ -334,7 +334,7 @@ fn limit(scope: &Scope, access: &Access<'_>, var: &str, ranges: &Ranges) -> Limi
 }
 
 /// Whether a guard states literally that the subscript is below the extent.
-fn is_kept(access: &Access<'_>, subscript: &Poly, extent: &Poly) -> bool {
+fn is_guarded(access: &Access<'_>, subscript: &Poly, extent: &Poly) -> bool {
     let held = access.guards.iter().filter(|(_, holds)| *holds);
     held.flat_map(|(guard, _)| tree::conjuncts(guard)).any(|part| match &part.kind {
         ExprKind::Compare(CompareOp::Lt, lhs, rhs) => {

@@ -98,12 +98,12 @@ impl<'a> Reverse<'a> {
     /// Adds the contributions of a statement to the gradients of its operands.
     fn pass(&mut self, step: &Step, gradient: &str) -> Result<(), Diagnostic> {
         let body = recurrence::with_start(step)?;
-        self.spend(step, &body)?;
+        self.charge_budget(step, &body)?;
         let mut flows = self.flows(step, &body, gradient)?;
         let value = step.stmt.target.name.as_str();
         if step.stmt.scan.is_some() && flows.iter().any(|flow| flow.tensor == value) {
             let all = self.scope.fresh(&format!("d_{value}_all"));
-            self.passed_back(step, &body, (gradient, &all))?;
+            self.recurrence_gradient(step, &body, (gradient, &all))?;
             flows = self.flows(step, &body, &all)?;
             flows.retain(|flow| flow.tensor != value);
         }
@@ -123,7 +123,7 @@ impl<'a> Reverse<'a> {
 
     /// The gradient of the elements of a recurrence: the outside contributions plus what the
     /// elements pass to each other.
-    fn passed_back(
+    fn recurrence_gradient(
         &mut self,
         step: &Step,
         body: &Expr,
@@ -170,7 +170,7 @@ impl<'a> Reverse<'a> {
     }
 
     /// Charges the budget: the gradient of a product of n elements has n terms of n factors.
-    fn spend(&mut self, step: &Step, body: &Expr) -> Result<(), Diagnostic> {
+    fn charge_budget(&mut self, step: &Step, body: &Expr) -> Result<(), Diagnostic> {
         let (mut size, mut reads) = (0_usize, 1_usize);
         tree::walk(body, &mut |part| {
             size += 1;

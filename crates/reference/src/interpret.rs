@@ -280,7 +280,7 @@ pub(crate) fn element<T: Tensors + ?Sized>(
         accumulator.push(start);
     }
     loop {
-        if scatter::concerns(&Scope { program, stage, tensors, point })? {
+        if scatter::may_contribute(&Scope { program, stage, tensors, point })? {
             accumulator.push(eval(point)?);
         }
         if !advance(stage, rank..stage.axes.len(), point) {

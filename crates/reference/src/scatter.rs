@@ -144,11 +144,11 @@ fn positions<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<Vec<IndexValue
 }
 
 /// Whether the term at a point may contribute to the element there.
-pub(crate) fn concerns<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<bool, Failure> {
-    let mut concerns = true;
+pub(crate) fn may_contribute<T: Tensors + ?Sized>(scope: &Scope<'_, T>) -> Result<bool, Failure> {
+    let mut may_contribute = true;
     for (scatter, at) in scope.stage.scatter.iter().zip(positions(scope)?) {
         let here = scope.point.get(scatter.axis.0 as usize).copied().unwrap_or(0);
-        concerns &= at.uncertain || at.value == i128::from(here);
+        may_contribute &= at.uncertain || at.value == i128::from(here);
     }
-    Ok(concerns)
+    Ok(may_contribute)
 }

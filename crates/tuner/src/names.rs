@@ -61,7 +61,7 @@ impl<'a> RecordNames<'a> {
     /// Words of a record, such as the name of a parameter, in the names of the program.
     #[must_use]
     pub fn told(&self, words: &str) -> String {
-        self.canonical.ir().retold(words, self.program.ir())
+        self.canonical.ir().translated(words, self.program.ir())
     }
 }
 

@@ -232,7 +232,7 @@ impl Tuner {
 
     /// What became of a candidate, in the names of the text.
     pub(crate) fn told(&self, outcome: Outcome) -> Outcome {
-        outcome.reworded(|reason| self.program.ir().retold(reason, self.shown.ir()))
+        outcome.reworded(|reason| self.program.ir().translated(reason, self.shown.ir()))
     }
 
     /// What schedules are made for: the target as this machine has it.

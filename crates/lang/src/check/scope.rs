@@ -97,11 +97,11 @@ impl<'a> Scope<'a> {
         name: &str,
         candidates: impl IntoIterator<Item = &'n str>,
     ) -> Option<String> {
-        self.may_look_around().then(|| nearest(name, candidates).map(str::to_owned))?
+        self.may_scan_module().then(|| nearest(name, candidates).map(str::to_owned))?
     }
 
     /// Whether a message may still scan the module.
-    pub(super) fn may_look_around(&self) -> bool {
+    pub(super) fn may_scan_module(&self) -> bool {
         let left = self.suggestions.get().checked_sub(1);
         left.inspect(|left| self.suggestions.set(*left)).is_some()
     }

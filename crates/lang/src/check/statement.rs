@@ -75,11 +75,11 @@ pub(super) fn check<'a>(
     let positions = scatter::positions(&scatter);
     let start_of = start.iter().map(|(it, _)| it);
     let sides: Vec<&Expr> = std::iter::once(&rhs).chain(start_of).chain(&positions).collect();
-    unknown::names_are_known(scope, &sides, &vars, stmt.indices.len())?;
+    unknown::report_undeclared(scope, &sides, &vars, stmt.indices.len())?;
     if let Some(recurrence) = &recurrence {
         scan::is_recurrence(scope, stmt, recurrence, &vars)?;
     }
-    reduction_is_said(scope, stmt, &vars)?;
+    has_reduction_operator(scope, stmt, &vars)?;
     let rhs = coerce::of_target(scope, target, (rhs, ty), stmt.rhs.span)?;
     let scan = match recurrence.zip(start) {
         Some((recurrence, start)) => {
@@ -286,7 +286,11 @@ fn reductions_agree(
 }
 
 /// Checks that a statement with reduced variables has a reduction operator.
-fn reduction_is_said(scope: &mut Scope<'_>, stmt: &ast::Comprehension, vars: &[Var]) -> Option<()> {
+fn has_reduction_operator(
+    scope: &mut Scope<'_>,
+    stmt: &ast::Comprehension,
+    vars: &[Var],
+) -> Option<()> {
     let reduced = &vars[stmt.indices.len().min(vars.len())..];
     if stmt.op != AssignOp::Assign || reduced.is_empty() {
         return Some(());

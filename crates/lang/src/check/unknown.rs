@@ -10,7 +10,7 @@ use crate::hir::{Expr, Int, Var};
 use crate::ops::ArithOp;
 
 /// Reports right-side variables that no subscript can limit.
-pub(super) fn names_are_known(
+pub(super) fn report_undeclared(
     scope: &mut Scope<'_>,
     sides: &[&Expr],
     vars: &[Var],

@@ -19,7 +19,7 @@ impl Scope<'_> {
     ) -> Diagnostic {
         let tensor = self.tensor(symbol);
         let (name, later) = (&tensor.name, tensor.span);
-        let needs = self.may_look_around().then(|| Needs::of(&self.def.body));
+        let needs = self.may_scan_module().then(|| Needs::of(&self.def.body));
         let closes = |target: &&&str| needs.as_ref().is_some_and(|needs| needs.reach(name, target));
         if let Some(target) = targets.iter().find(closes) {
             let message = format!("`{target}` and `{name}` are computed from each other");

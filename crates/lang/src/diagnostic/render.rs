@@ -14,7 +14,7 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     let mut lines = (drawn.name(), Lines::from(drawn.text()));
     for diagnostic in diagnostics.list() {
         if diagnostic.labels.is_empty() || !can_be_drawn(diagnostic, &drawn) {
-            out.extend(in_words(diagnostic, source, drawn.name(), colour).into_bytes());
+            out.extend(render_plain(diagnostic, source, drawn.name(), colour).into_bytes());
             continue;
         }
         // Writing to a vector does not fail; a report that cannot be drawn is not worth a panic.
@@ -85,7 +85,7 @@ fn can_be_drawn(diagnostic: &Diagnostic, drawn: &SanitizedSource) -> bool {
 
 /// Renders a diagnostic without source lines: one outside the text, for which `ariadne` would omit
 /// the help, or one in lines too long to draw.
-fn in_words(diagnostic: &Diagnostic, source: &Source, name: &str, colour: bool) -> String {
+fn render_plain(diagnostic: &Diagnostic, source: &Source, name: &str, colour: bool) -> String {
     let (kind, hue) = match diagnostic.severity() {
         Severity::Error => ("Error", Color::Red),
         Severity::Warning => ("Warning", Color::Yellow),

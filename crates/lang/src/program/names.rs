@@ -50,7 +50,7 @@ impl Program {
 
     /// Translates a message about this program to the names of another one of the same hash.
     #[must_use]
-    pub fn retold(&self, message: &str, to: &Program) -> String {
+    pub fn translated(&self, message: &str, to: &Program) -> String {
         let axes = |program: &Program| -> Vec<String> {
             program.stages.iter().flat_map(|s| s.axes.iter().map(|it| it.name.clone())).collect()
         };
@@ -264,7 +264,7 @@ def f(float(A) i_1, float(B) v_1) -> (v_4) {
         assert!(one.canonically_named().is_named_like(&other.canonically_named()));
         assert_eq!(read_again(&one)[1], read_again(&other)[1]);
         let message = "`v_2.tile` has no loop `i_1.0`; v_20 has";
-        let told = one.canonically_named().retold(message, &one);
+        let told = one.canonically_named().translated(message, &one);
         assert_eq!(told, "`y.tile` has no loop `s.0`; v_20 has");
     }
 

@@ -57,7 +57,7 @@ pub(super) fn extents<'a>(
     let mut work = FormulaInference { module, def, scope: &scope, samples, callee, origins, known };
     // Every pass but the last settles at least one range or extent.
     while work.pass() {}
-    work.keep_what_is_right();
+    work.drop_wrong_formulas();
     work.known
 }
 
@@ -145,7 +145,7 @@ impl<'a> FormulaInference<'a, '_> {
         let mut least: Option<UpperBound> = None;
         let (mut sampled, mut apart) = (false, false);
         for access in accesses(stmt, self.scope) {
-            if !self.has_a_say(&access, name, rounds) {
+            if !self.can_limit(&access, name, rounds) {
                 continue;
             }
             let limit = match access.subscript {
@@ -182,7 +182,7 @@ impl<'a> FormulaInference<'a, '_> {
     }
 
     /// Whether a subscript can limit a variable: all its other variables were settled before.
-    fn has_a_say(&self, access: &Access<'_>, name: &str, rounds: &BTreeMap<&str, u32>) -> bool {
+    fn can_limit(&self, access: &Access<'_>, name: &str, rounds: &BTreeMap<&str, u32>) -> bool {
         let indices = access.subscript.indices(self.scope);
         let settled = |other: &&str| *other == name || rounds.get(*other) < rounds.get(name);
         indices.contains(&name)
@@ -279,7 +279,7 @@ impl<'a> FormulaInference<'a, '_> {
     }
 
     /// Drops every formula that disagrees with a sample.
-    fn keep_what_is_right(&mut self) {
+    fn drop_wrong_formulas(&mut self) {
         let (def, samples) = (self.def, self.samples);
         self.known.ranges.retain(|(number, name), upper| {
             let Some(stmt) = def.body.get(*number) else { return false };

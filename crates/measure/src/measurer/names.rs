@@ -32,6 +32,6 @@ impl Names {
 
     /// What children say of a candidate.
     pub(super) fn heard(&self, outcome: Outcome) -> Outcome {
-        outcome.reworded(|reason| self.shared.ir().retold(reason, self.own.ir()))
+        outcome.reworded(|reason| self.shared.ir().translated(reason, self.own.ir()))
     }
 }

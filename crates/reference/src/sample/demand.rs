@@ -117,15 +117,15 @@ impl<'a> Demand<'a> {
     ) -> Result<Number, Failure> {
         for earlier in self.line_before(stage, position, known) {
             let made = self.compute(stage, dtype, earlier)?;
-            self.remember(stage, known, earlier, made);
+            self.cache(stage, known, earlier, made);
         }
         let made = self.compute(stage, dtype, position)?;
-        self.remember(stage, known, position, made);
+        self.cache(stage, known, position, made);
         Ok(made.0)
     }
 
     /// Caches an element. A selection may have continued without an operand that was given up.
-    fn remember(
+    fn cache(
         &self,
         stage: &Stage,
         known: &RefCell<HashMap<usize, Number>>,

@@ -106,7 +106,7 @@ impl<'a> Exact<'a> {
                             self.parts_fit(subscript)
                                 && (!read.checked.contains(&dimension)
                                     || (self.extent)(read.tensor, dimension)
-                                        .is_none_or(|extent| self.shows(subscript, extent)))
+                                        .is_none_or(|extent| self.keeps_bounds(subscript, extent)))
                         })
                     }
                     _ => true,
@@ -133,7 +133,7 @@ impl<'a> Exact<'a> {
     }
 
     /// Whether a subscript modulo 2^64 is in bounds only where the exact one is.
-    fn shows(&self, subscript: &Index, extent: i64) -> bool {
+    fn keeps_bounds(&self, subscript: &Index, extent: i64) -> bool {
         let turn = 1_i128 << 64;
         self.interval(subscript).within(i128::from(extent) - turn, turn)
     }
@@ -273,7 +273,7 @@ impl<'a> Exact<'a> {
 
     /// A subscript that modulo 2^64 is out of bounds exactly where the given one is.
     fn checked(&self, subscript: &Index, extent: i64) -> Option<Index> {
-        if self.shows(subscript, extent) {
+        if self.keeps_bounds(subscript, extent) {
             return self.modulo(subscript);
         }
         let last = Index::constant(extent.checked_sub(1)?);

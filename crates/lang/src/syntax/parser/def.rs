@@ -15,7 +15,7 @@ impl Parser<'_> {
         let name = self.name("the name of a definition")?;
         let open = self.expect(TokenKind::LParen, "`(` and the parameters")?;
         let (params, _) = self.list(open.span, Self::param)?;
-        self.know(&params);
+        self.record_names(&params);
         let returns = self.returns()?;
         let open = self.expect(TokenKind::LBrace, "`{` and the statements")?;
         let body = self.body(open.span);
@@ -23,7 +23,7 @@ impl Parser<'_> {
     }
 
     /// Records the names of the parameters and of their sizes.
-    fn know(&mut self, params: &[Param]) {
+    fn record_names(&mut self, params: &[Param]) {
         let sizes = params.iter().flat_map(|param| &param.dims).filter_map(|dim| match dim {
             Dim::Name(name) => Some(name),
             Dim::Literal(..) => None,
