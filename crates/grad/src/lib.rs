@@ -1,4 +1,4 @@
-//! Reverse-mode automatic differentiation: from a definition to the source text of its gradient.
+//! Reverse-mode automatic differentiation of definitions, source to source.
 //!
 //! ```
 //! use tensorwright_lang::Module;

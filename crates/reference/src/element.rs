@@ -1,4 +1,4 @@
-//! Buffer elements: one Rust type per [`DType`], and the [`Value`] of any of them.
+//! Buffer elements: a Rust type per [`DType`], and [`Value`].
 
 use std::fmt;
 

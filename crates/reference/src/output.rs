@@ -1,4 +1,4 @@
-//! The outputs of a run, their tolerances, and the comparison with other results.
+//! Outputs of a run, their tolerances, and comparison with other results.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Text mutations for fuzzing: near-valid ones, and ones that try the front end's limits.
+//! Text mutations for fuzzing: near-valid texts, and stress of limits.
 
 use crate::Rng;
 use crate::token::tokens;

@@ -1,5 +1,6 @@
-//! Every example kernel: its gradient agrees with finite differences, or is refused for the reason
-//! listed here.
+//! Checks the gradients of all example kernels against finite differences.
+//!
+//! Kernels without a gradient are listed with the reason.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

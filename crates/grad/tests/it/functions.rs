@@ -1,5 +1,6 @@
-//! Every scalar function: its derivative agrees with finite differences, or is refused for the
-//! reason listed here.
+//! Checks the derivatives of all scalar functions against finite differences.
+//!
+//! Functions without a derivative are listed with the reason.
 
 use std::collections::BTreeMap;
 

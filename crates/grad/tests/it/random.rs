@@ -1,4 +1,6 @@
-//! Random programs: gradients agree with finite differences, or are rejected with a diagnostic.
+//! Checks gradients of random programs against finite differences.
+//!
+//! A program without a gradient must be rejected with a diagnostic.
 
 use std::collections::BTreeMap;
 

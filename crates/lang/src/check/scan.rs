@@ -1,4 +1,4 @@
-//! Checks recurrences: `y(t) = a * y(t-1) + x(t) scan t from 0`.
+//! Checks `scan` statements: `y(t) = a * y(t-1) + x(t) scan t from 0`.
 
 use super::coerce;
 use super::elaborate::{Elaborator, Recurrence};

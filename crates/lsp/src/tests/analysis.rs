@@ -1,4 +1,6 @@
-//! Tests of the analysis. A `$` in a text marks the queried offset.
+//! Tests of the analysis.
+//!
+//! A `$` in a text marks the queried offset.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

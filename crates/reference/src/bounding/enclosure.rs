@@ -1,5 +1,6 @@
-//! A value with its error bound: the rules of [`tolerance`](crate::tolerance) for arithmetic and
-//! rounding.
+//! Values with error bounds: arithmetic and rounding.
+//!
+//! The rules are those of [`tolerance`](crate::tolerance).
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;

@@ -1,4 +1,4 @@
-//! The compiled error analysis is as sound as the interpreter's, and nearly as tight.
+//! The compiled error analysis is sound, and nearly as tight as the interpreter's.
 
 use std::collections::BTreeMap;
 use std::path::Path;

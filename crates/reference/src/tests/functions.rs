@@ -1,5 +1,4 @@
-//! Compares the reference's functions with the platform's C library, inside and outside their
-//! domains.
+//! Compares the reference's functions with the platform's C library.
 #![allow(unsafe_code, reason = "C functions are called")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Compares rewritten expressions in wrapping 64-bit arithmetic with the originals in 128 bits.
+//! Compares rewritten expressions in 64-bit arithmetic with originals in 128 bits.
 
 use tensorwright_random::SplitMix;
 

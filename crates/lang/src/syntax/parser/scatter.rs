@@ -1,4 +1,6 @@
-//! Parses the `scatter` clauses of a statement. The word is a contextual keyword, like `scan`.
+//! Parses the `scatter` clauses of a statement.
+//!
+//! The word is a contextual keyword, like `scan`.
 
 use super::{Parsed, Parser};
 use crate::ops::AssignOp;
