@@ -21,7 +21,7 @@ use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
 use crate::commands::tune::TuneArgs;
 use crate::commands::worker::WorkerArgs;
-use crate::observe::ObserveArgs;
+use crate::logging::LoggingArgs;
 
 /// What every `--help` ends with.
 const LEARN_MORE: &str =
@@ -48,7 +48,7 @@ schedule and remembers it, `compile` and `package` write libraries.";
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) observe: ObserveArgs,
+    pub(crate) logging: LoggingArgs,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -14,7 +14,7 @@ mod cuda;
 mod failure;
 mod files;
 mod measure;
-mod observe;
+mod logging;
 mod report;
 mod sizes;
 mod tuned;
@@ -27,7 +27,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 pub use commands::report::report_page;
 pub use config::{Configured, configure, default_threads};
-pub use observe::{Observation, observe_by_environment};
+pub use logging::{LoggingGuard, init_logging_from_environment};
 
 use command_line::{Cli, Command};
 use config::Settings;
@@ -56,7 +56,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         return commands::worker::child(args);
     }
     // It writes the end of a trace when it goes.
-    let _observation = match observe::begin(&cli.observe) {
+    let _guard = match logging::init(&cli.logging) {
         Ok(observation) => observation,
         Err(problem) => {
             report::problems(&problem, args::Format::Text);

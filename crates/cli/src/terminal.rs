@@ -43,31 +43,31 @@ enum Spelling {
 }
 
 /// A writer that spells out what a terminal would obey.
-pub(crate) struct Shown<W: Write> {
+pub(crate) struct EscapingWriter<W: Write> {
     inner: W,
     spelling: Spelling,
     /// The first bytes of a character whose other bytes have not come yet.
-    begun: Vec<u8>,
+    incomplete: Vec<u8>,
 }
 
 /// Standard output for people.
-pub(crate) fn out() -> Shown<StdoutLock<'static>> {
-    Shown::new(io::stdout().lock(), Spelling::Text)
+pub(crate) fn out() -> EscapingWriter<StdoutLock<'static>> {
+    EscapingWriter::new(io::stdout().lock(), Spelling::Text)
 }
 
 /// Standard output for programs that read JSON: strings stay what they are.
-pub(crate) fn json() -> Shown<StdoutLock<'static>> {
-    Shown::new(io::stdout().lock(), Spelling::Json)
+pub(crate) fn json() -> EscapingWriter<StdoutLock<'static>> {
+    EscapingWriter::new(io::stdout().lock(), Spelling::Json)
 }
 
 /// Standard error.
-pub(crate) fn err() -> Shown<StderrLock<'static>> {
-    Shown::new(io::stderr().lock(), Spelling::Text)
+pub(crate) fn err() -> EscapingWriter<StderrLock<'static>> {
+    EscapingWriter::new(io::stderr().lock(), Spelling::Text)
 }
 
 /// Standard error for what has colours.
-pub(crate) fn coloured_err() -> Shown<StderrLock<'static>> {
-    Shown::new(io::stderr().lock(), Spelling::Coloured)
+pub(crate) fn coloured_err() -> EscapingWriter<StderrLock<'static>> {
+    EscapingWriter::new(io::stderr().lock(), Spelling::Coloured)
 }
 
 /// Writes a line. If nobody listens any more, there is nobody to tell.
@@ -86,9 +86,9 @@ pub(crate) fn rewritten(text: fmt::Arguments<'_>) {
     let _ = write!(err, "{empties}{}", printable(rest)).and_then(|()| err.flush());
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> EscapingWriter<W> {
     fn new(inner: W, spelling: Spelling) -> Self {
-        Self { inner, spelling, begun: Vec::new() }
+        Self { inner, spelling, incomplete: Vec::new() }
     }
 
     fn show(&mut self, text: &str) -> io::Result<()> {
@@ -125,9 +125,9 @@ fn colour(text: &str) -> usize {
     digits.filter(|end| parameters[*end..].starts_with('m')).map_or(0, |end| end + 3)
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = std::mem::take(&mut self.begun);
+        let mut all = std::mem::take(&mut self.incomplete);
         all.extend_from_slice(bytes);
         for chunk in all.utf8_chunks() {
             self.show(chunk.valid())?;
@@ -135,7 +135,7 @@ impl<W: Write> Write for Shown<W> {
             let is_cut = std::str::from_utf8(chunk.invalid())
                 .is_err_and(|error| is_last && error.error_len().is_none());
             if is_cut {
-                self.begun = chunk.invalid().to_vec();
+                self.incomplete = chunk.invalid().to_vec();
             } else if !chunk.invalid().is_empty() {
                 self.show("\u{fffd}")?;
             }
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn shown(spelling: Spelling, pieces: &[&[u8]]) -> String {
-        let mut writer = Shown::new(Vec::new(), spelling);
+        let mut writer = EscapingWriter::new(Vec::new(), spelling);
         pieces.iter().for_each(|piece| writer.write_all(piece).unwrap());
         String::from_utf8(writer.inner).unwrap()
     }

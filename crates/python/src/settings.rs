@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tensorwright_cli::{Configured, Observation, configure, observe_by_environment};
+use tensorwright_cli::{Configured, LoggingGuard, configure, init_logging_from_environment};
 
 use crate::interrupt::listen;
 
@@ -12,12 +12,12 @@ use crate::interrupt::listen;
 #[pyfunction]
 pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
     static SAID: OnceLock<Result<Configured, String>> = OnceLock::new();
-    static OBSERVED: OnceLock<Result<Observation, String>> = OnceLock::new();
+    static GUARD: OnceLock<Result<LoggingGuard, String>> = OnceLock::new();
     let said = SAID.get_or_init(configure).as_ref();
     listen();
-    let observed = OBSERVED.get_or_init(observe_by_environment).as_ref();
+    let guard = GUARD.get_or_init(init_logging_from_environment).as_ref();
     let problem = |text: &String| PyValueError::new_err(text.clone());
-    observed.map_err(problem)?;
+    guard.map_err(problem)?;
     said.map(|said| (said.threads, said.target.clone())).map_err(problem)
 }
 

@@ -47,19 +47,19 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((command, rest)) if command == "fuzz" => {
-            fuzz::Options::parse(rest).and_then(fuzz::run)
+            fuzz::FuzzOptions::parse(rest).and_then(fuzz::run)
         }
         Some((command, rest)) if command == "differential" => {
-            differential::Options::parse(rest).and_then(differential::run)
+            differential::DifferentialOptions::parse(rest).and_then(differential::run)
         }
         Some((command, rest)) if command == "campaign" => {
-            campaign::Options::parse(rest).and_then(|options| campaign::run(&options))
+            campaign::CampaignOptions::parse(rest).and_then(|options| campaign::run(&options))
         }
         Some((command, rest)) if command == "tune" => {
-            tuning::Options::parse(rest).and_then(|options| tuning::run(&options))
+            tuning::TuningOptions::parse(rest).and_then(|options| tuning::run(&options))
         }
         Some((command, rest)) if command == "study" => {
-            study::Options::parse(rest).and_then(|options| study::run(&options))
+            study::StudyOptions::parse(rest).and_then(|options| study::run(&options))
         }
         _ => Err("no such command".to_owned()),
     };

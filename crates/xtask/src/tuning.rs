@@ -15,7 +15,7 @@ use crate::differential::programs::examples::Examples;
 
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct TuningOptions {
     /// The command `tensorwright`.
     command: PathBuf,
     /// At how many sizes each example is tuned.
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     target: Option<String>,
 }
 
-impl Options {
+impl TuningOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let command =
@@ -58,7 +58,7 @@ impl Options {
 }
 
 /// Tunes all examples and counts what became of their candidates.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &TuningOptions) -> Result<ExitCode, String> {
     let examples = Examples::load()?;
     let definitions = examples.definitions();
     let folder = tempfile::Builder::new().prefix("tensorwright-odd-").tempdir();
@@ -108,7 +108,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 
 /// The outcomes of an example by kind, or what went wrong.
 fn tune(
-    options: &Options,
+    options: &TuningOptions,
     example: &Example,
     folder: &Path,
 ) -> Result<Result<BTreeMap<String, u64>, String>, String> {

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CompileArgs) -> Outcome {
             None => return Ok(write!(crate::terminal::out(), "{text}")?),
             Some(path) => {
                 files::write_bytes(path, text.as_bytes()).in_format(format)?;
-                Written { files: vec![path.clone()], advice: None }
+                WrittenFiles { files: vec![path.clone()], advice: None }
             }
         },
         None => binary(args).in_format(format)?,
@@ -32,12 +32,12 @@ pub(crate) fn run(args: &CompileArgs) -> Outcome {
 }
 
 /// The files that were written, and how to use them.
-struct Written {
+struct WrittenFiles {
     files: Vec<PathBuf>,
     advice: Option<String>,
 }
 
-impl Written {
+impl WrittenFiles {
     fn show(&self, format: Format) -> Outcome {
         if format == Format::Json {
             let files: Vec<String> = self.files.iter().map(|f| f.display().to_string()).collect();
@@ -108,13 +108,13 @@ fn join(extents: &[impl ToString; 3]) -> String {
 }
 
 /// Writes an object, a shared library or a Rust module, with what belongs to it.
-fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
+fn binary(args: &CompileArgs) -> Result<WrittenFiles, Diagnostics> {
     let path = args.output.as_deref().ok_or_else(|| output_needed(args.emit))?;
     let program = super::program(&args.program)?;
     if args.emit == Emit::Cubin {
         let lowered = super::kernel(&program, &args.kernel)?.lower()?;
         files::write_bytes(path, Kernels::of(&lowered)?.cubin())?;
-        return Ok(Written { files: vec![path.to_owned()], advice: None });
+        return Ok(WrittenFiles { files: vec![path.to_owned()], advice: None });
     }
     let kernel = super::kernel(&program, &args.kernel)?.build()?;
     let lowered = kernel.lowered();
@@ -130,12 +130,12 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
                  `println!(\"cargo::rustc-link-arg={o}\")`",
                 o = object.display()
             );
-            Ok(Written { files: vec![path.to_owned(), object], advice: Some(advice) })
+            Ok(WrittenFiles { files: vec![path.to_owned(), object], advice: Some(advice) })
         }
         Emit::Shared => {
             files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper()?, kernel.object()?)?)?;
             files::write_bytes(&header, lowered.c_header()?.as_bytes())?;
-            Ok(Written { files: vec![path.to_owned(), header], advice: None })
+            Ok(WrittenFiles { files: vec![path.to_owned(), header], advice: None })
         }
         _ => {
             let wrapper = sibling(path, "_call.c");
@@ -149,7 +149,7 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
                 wrapper.display(),
                 lowered.symbol()
             );
-            Ok(Written { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
+            Ok(WrittenFiles { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
         }
     }
 }

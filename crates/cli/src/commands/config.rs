@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::db::table::{bytes, table};
 use crate::args::{Format, OutputArgs};
-use crate::config::{From, Level, Settings, load, load_file};
+use crate::config::{Level, Origin, Settings, load, load_file};
 use crate::failure::{InFormat, Outcome};
 use crate::report;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
 }
 
 /// Name, value and origin of every setting.
-fn rows(settings: &Settings) -> Vec<(&'static str, Option<String>, &From)> {
+fn rows(settings: &Settings) -> Vec<(&'static str, Option<String>, &Origin)> {
     let Settings { database, threads, target, cache_limit, deadline, .. } = settings;
     vec![
         ("database", database.value.as_ref().map(ToString::to_string), &database.from),

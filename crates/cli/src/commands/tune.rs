@@ -159,7 +159,7 @@ impl FleetOptions {
 }
 
 /// What a run has around it.
-struct Around {
+struct RunContext {
     worker: WorkerCommand,
     stop: Arc<AtomicBool>,
 }
@@ -167,10 +167,10 @@ struct Around {
 /// Tunes.
 pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     let format = args.output.format;
-    let around = Around { worker, stop: stop_on_signals() };
-    let Some(file) = &args.file else { return many::manifest(args, &around) };
+    let context = RunContext { worker, stop: stop_on_signals() };
+    let Some(file) = &args.file else { return many::manifest(args, &context) };
     if args.all {
-        return many::all(args, file, &around);
+        return many::all(args, file, &context);
     }
     let module = files::module_with(file).in_format(format)?;
     let sizes = crate::sizes::exact(&args.sizes).in_format(format)?;
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     if args.model_only {
         return model_only::run(args, &program);
     }
-    let tuner = tuner(args, &program, sizes, &around)?;
+    let tuner = tuner(args, &program, sizes, &context)?;
     let display = Display::new(format == Format::Text);
     let tuned = watched(&tuner, &mut journal(args)?, display).map_err(|e| failed(e, format))?;
     match format {
@@ -227,12 +227,12 @@ fn tuner(
     args: &TuneArgs,
     program: &Program,
     sizes: BTreeMap<String, i64>,
-    around: &Around,
+    context: &RunContext,
 ) -> Result<Tuner, Failure> {
     let format = args.output.format;
     let target = super::target(&args.target.target).in_format(format)?;
     let tuner =
-        Tuner::new(program, around.worker.clone()).map_err(|error| failure(&error, format))?;
+        Tuner::new(program, context.worker.clone()).map_err(|error| failure(&error, format))?;
     let command: Vec<String> =
         std::env::args().map(|argument| without_password(&argument)).collect();
     let mut tuner = tuner
@@ -247,7 +247,7 @@ fn tuner(
         .mode(args.mode.unwrap_or_default())
         .options(args.space.options())
         .command(command.join(" "))
-        .stop_flag(Arc::clone(&around.stop));
+        .stop_flag(Arc::clone(&context.stop));
     if let Some(name) = &args.strategy {
         tuner = tuner.strategy(name);
     }

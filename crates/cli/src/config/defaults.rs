@@ -1,13 +1,13 @@
 //! Settings as defaults of the command line, so that what is typed counts first and `--help` shows them.
 
-use super::{From, Settings};
+use super::{Origin, Settings};
 
 /// The command line with the defaults that settings say.
 pub(crate) fn with_defaults(mut command: clap::Command, settings: &Settings) -> clap::Command {
-    if settings.threads.from != From::Default {
+    if settings.threads.from != Origin::Default {
         command = with_default(command, "threads", &settings.threads.value.to_string());
     }
-    if settings.target.from != From::Default {
+    if settings.target.from != Origin::Default {
         command = with_default(command, "target", &settings.target.value);
     }
     command

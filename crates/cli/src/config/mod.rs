@@ -25,7 +25,7 @@ pub(crate) use size::parse_bytes;
 pub use threads::default_threads;
 
 use deadline::parse_deadline;
-use file::{Lined, Said};
+use file::{AtLine, FileSettings};
 
 use crate::files::Input;
 
@@ -48,7 +48,7 @@ pub(crate) enum Level {
 
 /// A file that was looked for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct ConfigFile {
     pub(crate) level: Level,
     pub(crate) path: PathBuf,
     pub(crate) found: bool,
@@ -57,13 +57,13 @@ pub(crate) struct Place {
 /// Who said a value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
-pub(crate) enum From {
+pub(crate) enum Origin {
     Default,
     Variable { name: &'static str },
     File { level: Level, path: PathBuf, line: usize },
 }
 
-impl fmt::Display for From {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -77,7 +77,7 @@ impl fmt::Display for From {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Value<T> {
     pub(crate) value: T,
-    pub(crate) from: From,
+    pub(crate) from: Origin,
 }
 
 /// All settings.
@@ -90,7 +90,7 @@ pub(crate) struct Settings {
     pub(crate) cache_limit: Value<Option<u64>>,
     /// How long the launches of a call may take on a device.
     pub(crate) deadline: Value<Duration>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ConfigFile>,
 }
 
 /// The settings of this process.
@@ -127,27 +127,27 @@ fn settings(
     variable: &dyn Fn(&'static str) -> Option<OsString>,
 ) -> Result<Settings, Diagnostics> {
     let mut all = Settings {
-        database: Value { value: default_path().map(Location::File), from: From::Default },
-        threads: Value { value: default_threads(), from: From::Default },
-        target: Value { value: "native".to_owned(), from: From::Default },
-        cache_limit: Value { value: None, from: From::Default },
-        deadline: Value { value: DEFAULT_DEADLINE, from: From::Default },
+        database: Value { value: default_path().map(Location::File), from: Origin::Default },
+        threads: Value { value: default_threads(), from: Origin::Default },
+        target: Value { value: "native".to_owned(), from: Origin::Default },
+        cache_limit: Value { value: None, from: Origin::Default },
+        deadline: Value { value: DEFAULT_DEADLINE, from: Origin::Default },
         places: Vec::new(),
     };
     for (level, path) in places {
         let said = read(level, &path, home)?;
         let found = said.is_some();
-        let Said { database, threads, target, cache_limit, deadline } = said.unwrap_or_default();
-        let from = |line| From::File { level, path: path.clone(), line };
-        set(&mut all.database, database.map(|Lined { value, line }| (Some(value), from(line))));
-        set(&mut all.threads, threads.map(|Lined { value, line }| (value, from(line))));
-        set(&mut all.target, target.map(|Lined { value, line }| (value, from(line))));
-        let limit = cache_limit.map(|Lined { value, line }| (Some(value), from(line)));
+        let FileSettings { database, threads, target, cache_limit, deadline } = said.unwrap_or_default();
+        let from = |line| Origin::File { level, path: path.clone(), line };
+        set(&mut all.database, database.map(|AtLine { value, line }| (Some(value), from(line))));
+        set(&mut all.threads, threads.map(|AtLine { value, line }| (value, from(line))));
+        set(&mut all.target, target.map(|AtLine { value, line }| (value, from(line))));
+        let limit = cache_limit.map(|AtLine { value, line }| (Some(value), from(line)));
         set(&mut all.cache_limit, limit);
-        set(&mut all.deadline, deadline.map(|Lined { value, line }| (value, from(line))));
-        all.places.push(Place { level, path, found });
+        set(&mut all.deadline, deadline.map(|AtLine { value, line }| (value, from(line))));
+        all.places.push(ConfigFile { level, path, found });
     }
-    let named = |name| variable(name).map(|value| (value, From::Variable { name }));
+    let named = |name| variable(name).map(|value| (value, Origin::Variable { name }));
     set(&mut all.database, named(DATABASE).map(|(place, from)| (Some(place.into()), from)));
     let target = named(TARGET);
     set(&mut all.target, target.map(|(name, from)| (name.to_string_lossy().into_owned(), from)));
@@ -168,7 +168,7 @@ fn settings(
     Ok(all)
 }
 
-fn set<T>(value: &mut Value<T>, said: Option<(T, From)>) {
+fn set<T>(value: &mut Value<T>, said: Option<(T, Origin)>) {
     if let Some((said, from)) = said {
         *value = Value { value: said, from };
     }
@@ -197,7 +197,7 @@ fn project(here: &Path) -> Option<PathBuf> {
 }
 
 /// What a file says; `None` if it is not there, or a project's manifest of operators.
-fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<Said>, Diagnostics> {
+fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<FileSettings>, Diagnostics> {
     let name = path.display().to_string();
     let bytes = match contents(path) {
         Ok(bytes) => bytes,
@@ -265,7 +265,7 @@ pub fn configure() -> Result<Configured, String> {
     });
     let settings = settings.map_err(|problem| problem.render(false))?;
     apply(&settings);
-    let said = |from: &From| *from != From::Default;
+    let said = |from: &Origin| *from != Origin::Default;
     Ok(Configured {
         threads: said(&settings.threads.from).then_some(settings.threads.value),
         target: said(&settings.target.from).then_some(settings.target.value),
@@ -274,7 +274,7 @@ pub fn configure() -> Result<Configured, String> {
 
 /// Lets records be looked for where a file says, and devices take as long as the settings say.
 pub(crate) fn apply(settings: &Settings) {
-    if let Value { value: Some(place), from: From::File { .. } } = &settings.database {
+    if let Value { value: Some(place), from: Origin::File { .. } } = &settings.database {
         set_default_location(place.clone());
     }
     set_deadline(settings.deadline.value);
@@ -298,7 +298,7 @@ mod tests {
         let places = vec![(Level::User, user.clone()), (Level::Project, own.clone())];
         let none = |_| None;
         let all = settings(places.clone(), None, &none).unwrap();
-        let at = |level, path: &PathBuf, line| From::File { level, path: path.clone(), line };
+        let at = |level, path: &PathBuf, line| Origin::File { level, path: path.clone(), line };
         assert_eq!((all.threads.value, all.threads.from), (2, at(Level::User, &user, 1)));
         assert_eq!(all.target.value, "sse");
         assert_eq!(all.target.from, at(Level::Project, &own, 1));
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(all.cache_limit.value, Some(1_000_000_000));
         let variable = |name| (name == THREADS).then(|| OsString::from("7"));
         let all = settings(places.clone(), None, &variable).unwrap();
-        assert_eq!((all.threads.value, all.threads.from), (7, From::Variable { name: THREADS }));
+        assert_eq!((all.threads.value, all.threads.from), (7, Origin::Variable { name: THREADS }));
         let variable = |name| (name == THREADS).then(|| OsString::from("many"));
         let text = settings(places, None, &variable).unwrap_err().render(false);
         insta::assert_snapshot!(text);

@@ -13,7 +13,7 @@
 mod cut;
 mod empty;
 mod part;
-mod unserved;
+mod dynamic_warning;
 mod varying;
 
 use std::collections::btree_map::Entry;
@@ -67,7 +67,7 @@ pub(crate) fn plan(
     let strides = strides(definition, kernels, &program, given)?;
     let exact = Variant::exact(sizes, strides);
     if !exactly && kernels.is_first_plan() {
-        kernels.warn(unserved::warning(definition, &program, &exact.sizes));
+        kernels.warn(dynamic_warning::warning(definition, &program, &exact.sizes));
     }
     let sizes = &exact.sizes;
     let varying = Varying::of(definition, kernels, sizes);

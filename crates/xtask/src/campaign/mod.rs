@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::summary::Summary;
 use kinds::{KINDS, Kind};
-pub(crate) use options::Options;
-use state::{Done, Known, State};
+pub(crate) use options::CampaignOptions;
+use state::{Done, KeptFailure, State};
 
 /// How long a slice of one kind should take.
 const SLICE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const SLICE: Duration = Duration::from_secs(60);
 const FIRST: u64 = 256;
 
 /// Runs the campaign, or writes its page.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &CampaignOptions) -> Result<ExitCode, String> {
     let mut state = match State::read(&options.state)? {
         Some(state) if options.goes_on() => state,
         Some(_) => {
@@ -113,10 +113,10 @@ fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(
     Ok(())
 }
 
-fn keep(kind: &Kind, failure: crate::summary::Failure) -> Known {
+fn keep(kind: &Kind, failure: crate::summary::Failure) -> KeptFailure {
     let crate::summary::Failure { index, title, file } = failure;
     println!("campaign: {} found: {title} ({file})", kind.name);
-    Known { index, title, file, is_open: true }
+    KeptFailure { index, title, file, is_open: true }
 }
 
 /// Replays everything that has failed: what does not fail any more is closed.

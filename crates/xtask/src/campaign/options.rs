@@ -6,7 +6,7 @@ use crate::arguments::{self, number};
 
 /// The options of a campaign.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct CampaignOptions {
     /// How long; nothing is run if it is 0.
     pub(super) hours: f64,
     /// Whether to go on with what the file of the state says.
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     only: Vec<String>,
 }
 
-impl Options {
+impl CampaignOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let state = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/campaign.json");
@@ -81,9 +81,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
+    fn parse(text: &str) -> Result<CampaignOptions, String> {
         let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&arguments)
+        CampaignOptions::parse(&arguments)
     }
 
     #[test]

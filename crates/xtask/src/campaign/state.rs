@@ -25,12 +25,12 @@ pub(super) struct Done {
     pub(super) seconds: f64,
     /// How many failures look the same as one that was kept.
     pub(super) repeated: u64,
-    pub(super) failures: Vec<Known>,
+    pub(super) failures: Vec<KeptFailure>,
 }
 
 /// A failure that was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct KeptFailure {
     pub(super) index: u64,
     pub(super) title: String,
     /// From the root of the workspace; empty if there is none.
@@ -85,7 +85,7 @@ impl State {
     }
 
     /// The failures of a kind.
-    pub(super) fn failures_mut(&mut self, kind: &str) -> &mut [Known] {
+    pub(super) fn failures_mut(&mut self, kind: &str) -> &mut [KeptFailure] {
         self.kinds.get_mut(kind).map_or(&mut [], |done| &mut done.failures)
     }
 
@@ -105,7 +105,7 @@ mod tests {
         let file = folder.path().join("state.json");
         assert_eq!(State::read(&file), Ok(None));
         let mut state = State::new(7, "abc".to_owned());
-        let known = Known { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
+        let known = KeptFailure { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
         let slice = Done {
             next: 8,
             tried: 8,

@@ -44,19 +44,19 @@ pub(crate) struct Translated {
 }
 
 /// A directory for the files of a batch; gone when dropped.
-pub(crate) struct Workshop {
+pub(crate) struct BatchRunner {
     directory: PathBuf,
     toolchain: Box<dyn Toolchain>,
 }
 
-impl Drop for Workshop {
+impl Drop for BatchRunner {
     fn drop(&mut self) {
         // Files that stay behind are overwritten by the next process of that number.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-impl Workshop {
+impl BatchRunner {
     /// A directory that no other process uses.
     pub(crate) fn new(toolchain: impl Toolchain + 'static) -> Result<Self, String> {
         let name = format!("{}-{}", toolchain.suspect().name(), std::process::id());

@@ -13,7 +13,7 @@ use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::pair::apply_checked;
 use super::programs::Programs;
-use super::schedules::{self, Failed, Made, Maker};
+use super::schedules::{self, MakerError, DrawnSchedule, Maker};
 use super::tally::Tally;
 
 /// How many pairs in a row share a program and its inputs: the reference runs once for all of them.
@@ -56,7 +56,7 @@ impl Subject {
                 let oracle = Oracle::new(Rc::clone(&program));
                 Ok(Self { program, oracle, case, maker })
             }
-            Err(Failed(why)) => Err((case, problem(Kind::Crash, why))),
+            Err(MakerError(why)) => Err((case, problem(Kind::Crash, why))),
         }
     }
 
@@ -69,7 +69,7 @@ impl Subject {
         let mut rng = Rng::of(seed ^ SCHEDULE_FAMILY, index);
         let made = match self.maker.draw(&self.program, &mut rng, tally) {
             Ok(made) => made,
-            Err(Failed(why)) => {
+            Err(MakerError(why)) => {
                 return Err((self.case.clone(), Problem::new(Suspect::Schedule, Kind::Crash, why)));
             }
         };
@@ -81,11 +81,11 @@ impl Subject {
 pub(crate) struct Drawn {
     /// The case.
     pub(crate) case: Case,
-    made: Made,
+    made: DrawnSchedule,
 }
 
 impl Drawn {
-    fn new(mut case: Case, made: Made) -> Self {
+    fn new(mut case: Case, made: DrawnSchedule) -> Self {
         case.schedule = made.schedule.to_string();
         if made.schedule.steps.iter().any(|step| is_algebraic(&step.primitive)) {
             case.inputs = case.inputs.finite();
@@ -95,7 +95,7 @@ impl Drawn {
 
     /// The nest that the text of the schedule makes, if that is what the schedule made.
     pub(crate) fn read(&self, program: &Program) -> Result<LoopNest, Problem> {
-        let Made { schedule, nest } = &self.made;
+        let DrawnSchedule { schedule, nest } = &self.made;
         let differs = |why: String| Problem::new(Suspect::Schedule, Kind::RoundTrip, why);
         let read = Schedule::parse(&self.case.schedule).map_err(|why| differs(why.to_string()))?;
         for (step, again) in schedule.steps.iter().zip(&read.steps) {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::DifferentialOptions;
 use super::case::Case;
 use super::failure::{Problem, Suspect};
 use super::process;
-use super::report::{self, Small};
+use super::report::{self, MinimisedCase};
 use super::shrink;
 
 /// How long a case is made smaller: each attempt starts a process.
@@ -14,11 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes a case smaller.
 pub(crate) fn minimise(
-    options: &Options,
+    options: &DifferentialOptions,
     case: &Case,
     problem: &Problem,
     job: usize,
-) -> Result<Small, String> {
+) -> Result<MinimisedCase, String> {
     let file = report::folder().join(format!("candidate-{job}.case"));
     let emitters = match problem.suspect {
         // It fails before code is generated.
@@ -26,8 +26,8 @@ pub(crate) fn minimise(
         emitter => vec![emitter],
     };
     let replay = Some(file.clone());
-    let mut attempt = Options { emitters, replay, ..options.clone() };
-    let problems = |attempt: &Options, case: &Case| -> Result<Vec<Problem>, String> {
+    let mut attempt = DifferentialOptions { emitters, replay, ..options.clone() };
+    let problems = |attempt: &DifferentialOptions, case: &Case| -> Result<Vec<Problem>, String> {
         std::fs::write(&file, case.to_string()).map_err(|error| error.to_string())?;
         let heard = process::run(attempt)?;
         Ok(heard.failed.into_iter().chain(heard.died).map(|(_, problem)| problem).collect())
@@ -49,7 +49,7 @@ pub(crate) fn minimise(
     }
     let problems = problems(&attempt, &small)?;
     let _ = std::fs::remove_file(&file);
-    Ok(Small { case: small, problems })
+    Ok(MinimisedCase { case: small, problems })
 }
 
 /// A smaller case that fails too: every change that is tried and keeps it failing is kept. `None`

@@ -35,7 +35,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-pub(crate) use options::Options;
+pub(crate) use options::DifferentialOptions;
 
 /// Random programs with random schedules, which are what others damage.
 pub(crate) fn random_cases(count: u64) -> Vec<case::Case> {
@@ -49,7 +49,7 @@ pub(crate) fn random_cases(count: u64) -> Vec<case::Case> {
 }
 
 /// Runs the command.
-pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: DifferentialOptions) -> Result<ExitCode, String> {
     match (options.is_child, &options.replay) {
         (true, Some(file)) => worker::replay(&options, file),
         (true, None) => worker::run(&options),

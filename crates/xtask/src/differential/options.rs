@@ -17,7 +17,7 @@ const SANITIZED_CHUNK: u64 = 16;
 
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
+pub(crate) struct DifferentialOptions {
     /// How many pairs.
     pub(crate) count: u64,
     /// The family of pairs.
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) skip: Vec<u64>,
 }
 
-impl Options {
+impl DifferentialOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
@@ -162,9 +162,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
+    fn parse(text: &str) -> Result<DifferentialOptions, String> {
         let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&arguments)
+        DifferentialOptions::parse(&arguments)
     }
 
     #[test]
@@ -172,8 +172,8 @@ mod tests {
         let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --renamed --skip 4 --skip 9 \
                       --schedules space --programs odd-sizes --c-every 3";
         let options = parse(parent).unwrap();
-        let child = Options::parse(&options.for_child()).unwrap();
-        assert_eq!(child, Options { is_child: true, ..options });
+        let child = DifferentialOptions::parse(&options.for_child()).unwrap();
+        assert_eq!(child, DifferentialOptions { is_child: true, ..options });
     }
 
     #[test]

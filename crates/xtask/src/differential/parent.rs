@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::DifferentialOptions;
 use super::case::Case;
 use super::failure::Problem;
 use super::minimise::minimise;
-use super::process::{self, Heard};
-use super::report::{self, Small};
+use super::process::{self, ChildReport};
+use super::report::{self, MinimisedCase};
 use super::schedules::{self, Kind};
 use super::tally::Tally;
 use super::worker::RUN;
@@ -30,7 +30,7 @@ const EXAMPLES: usize = 2;
 const MADE_SMALL: usize = 5;
 
 struct Shared<'a> {
-    options: &'a Options,
+    options: &'a DifferentialOptions,
     started: Instant,
     next: AtomicU64,
     done: AtomicU64,
@@ -54,7 +54,7 @@ struct Results {
 }
 
 /// Runs all pairs.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &DifferentialOptions) -> Result<ExitCode, String> {
     std::fs::create_dir_all(report::folder()).map_err(|error| error.to_string())?;
     let shared = Shared {
         options,
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Runs one case in a child and says what is wrong with it.
-pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String> {
+pub(crate) fn replay(options: &DifferentialOptions, file: &Path) -> Result<ExitCode, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     println!("{}", report::nest(&case));
@@ -137,7 +137,7 @@ fn work(shared: &Shared<'_>, job: usize) {
         }
         let count = chunk.min(options.count - offset);
         let from = options.from.wrapping_add(offset);
-        let mut range = Options { from, count, ..options.clone() };
+        let mut range = DifferentialOptions { from, count, ..options.clone() };
         if let Err(why) = run_range(shared, &mut range, job)
             && let Ok(mut results) = shared.results.lock()
         {
@@ -148,10 +148,10 @@ fn work(shared: &Shared<'_>, job: usize) {
 }
 
 /// Runs a range, again without the pairs that kill the child.
-fn run_range(shared: &Shared<'_>, range: &mut Options, job: usize) -> Result<(), String> {
+fn run_range(shared: &Shared<'_>, range: &mut DifferentialOptions, job: usize) -> Result<(), String> {
     let mut reported: Vec<u64> = Vec::new();
     loop {
-        let Heard { cases, failed, died, tally } = process::run(range)?;
+        let ChildReport { cases, failed, died, tally } = process::run(range)?;
         for (index, problem) in failed.into_iter().chain(died.clone()) {
             // One problem per pair is enough, and a second run finds those before the death again.
             if !reported.contains(&index) && !is_over(shared) {
@@ -196,7 +196,7 @@ fn report_failure(
         .map_or(0, |results| results.failures.get(&problem.title()).copied().unwrap_or_default());
     let small = match &case {
         Some(case) if before >= MADE_SMALL => {
-            Some(Small { case: case.clone(), problems: vec![problem.clone()] })
+            Some(MinimisedCase { case: case.clone(), problems: vec![problem.clone()] })
         }
         Some(case) => Some(minimise(shared.options, case, problem, job)?),
         // Whatever draws it does not come back.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tensorwright_runtime::Activity;
 
-use super::Options;
+use super::DifferentialOptions;
 use super::failure::{Kind, Problem, Suspect, in_lines};
 use super::tally::Tally;
 use crate::processor::Watchdog;
@@ -26,7 +26,7 @@ const MOST_IDLE: u32 = 300;
 
 /// What a child has said.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ChildReport {
     /// The cases, as text, by index.
     pub(crate) cases: BTreeMap<u64, String>,
     /// What failed, by index.
@@ -38,7 +38,7 @@ pub(crate) struct Heard {
 }
 
 /// Runs a child to its end.
-pub(crate) fn run(options: &Options) -> Result<Heard, String> {
+pub(crate) fn run(options: &DifferentialOptions) -> Result<ChildReport, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
         .arg("differential")
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<Heard, String> {
     result
 }
 
-fn listen(child: &mut Child) -> Result<Heard, String> {
+fn listen(child: &mut Child) -> Result<ChildReport, String> {
     let (Some(out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("a process without streams".to_owned());
     };
@@ -69,7 +69,7 @@ fn listen(child: &mut Child) -> Result<Heard, String> {
         let _ = err.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
-    let mut heard = Heard::default();
+    let mut heard = ChildReport::default();
     let mut at = (0, Suspect::Schedule);
     let mut watchdog = Watchdog::new(SILENCE, MOST_IDLE);
     loop {
@@ -101,7 +101,7 @@ fn listen(child: &mut Child) -> Result<Heard, String> {
     Ok(heard)
 }
 
-fn take_line(line: &str, heard: &mut Heard, at: &mut (u64, Suspect)) {
+fn take_line(line: &str, heard: &mut ChildReport, at: &mut (u64, Suspect)) {
     // LLVM may say things of its own: a line that is none of ours is left alone.
     let Some((word, rest)) = line.split_once(' ') else { return };
     let numbered = rest.split_once(' ').and_then(|(n, rest)| Some((n.parse::<u64>().ok()?, rest)));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tensorwright_schedule::{Schedule, canonical, lower};
 
-use super::Options;
+use super::DifferentialOptions;
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
 
@@ -14,7 +14,7 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 /// A case that was made smaller.
-pub(crate) struct Small {
+pub(crate) struct MinimisedCase {
     /// The case.
     pub(crate) case: Case,
     /// Everything that is wrong with it, from all code generators.
@@ -24,9 +24,9 @@ pub(crate) struct Small {
 /// Says what failed and writes the small case to a file, whose name it returns. Without a case, it
 /// is drawing it that fails.
 pub(crate) fn write(
-    options: &Options,
+    options: &DifferentialOptions,
     index: u64,
-    case: Option<(&Case, &Small)>,
+    case: Option<(&Case, &MinimisedCase)>,
     problem: &Problem,
 ) -> String {
     let (seed, schedules) = (options.seed, options.schedules.name());

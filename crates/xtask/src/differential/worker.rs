@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use super::Options;
+use super::DifferentialOptions;
 use super::aarch64::Aarch64;
-use super::batch::Workshop;
+use super::batch::BatchRunner;
 use super::c::C;
 use super::case::Case;
 use super::cuda::Cuda;
@@ -38,25 +38,25 @@ struct Emitters {
     llvm: Option<Llvm>,
     opencl: Option<OpenCl>,
     /// What runs in other processes.
-    workshops: Vec<Workshop>,
+    batch_runners: Vec<BatchRunner>,
 }
 
 impl Emitters {
-    fn new(options: &Options) -> Result<Self, String> {
+    fn new(options: &DifferentialOptions) -> Result<Self, String> {
         let uses = |emitter| options.emitters.contains(&emitter);
         let llvm = uses(Suspect::Llvm).then(Llvm::new).transpose()?;
         let opencl = uses(Suspect::OpenCl).then(|| OpenCl::new(&options.device)).transpose()?;
-        let mut workshops = Vec::new();
+        let mut batch_runners = Vec::new();
         if uses(Suspect::C) {
-            workshops.push(Workshop::new(C { sanitize: options.sanitize })?);
+            batch_runners.push(BatchRunner::new(C { sanitize: options.sanitize })?);
         }
         if uses(Suspect::Aarch64) {
-            workshops.push(Workshop::new(Aarch64::new()?)?);
+            batch_runners.push(BatchRunner::new(Aarch64::new()?)?);
         }
         if uses(Suspect::Cuda) {
-            workshops.push(Workshop::new(Cuda::new()?)?);
+            batch_runners.push(BatchRunner::new(Cuda::new()?)?);
         }
-        Ok(Self { llvm, opencl, workshops })
+        Ok(Self { llvm, opencl, batch_runners })
     }
 
     /// Runs what runs in this process.
@@ -76,9 +76,9 @@ impl Emitters {
     }
 
     /// Runs what runs in other processes.
-    fn check_later(&self, options: &Options, pairs: &[(u64, Pair)]) -> Result<(), String> {
-        for workshop in &self.workshops {
-            let suspect = workshop.suspect();
+    fn check_later(&self, options: &DifferentialOptions, pairs: &[(u64, Pair)]) -> Result<(), String> {
+        for batch_runner in &self.batch_runners {
+            let suspect = batch_runner.suspect();
             let wanted = |(index, pair): &&(u64, Pair)| match suspect {
                 Suspect::C => options.makes_c(*index),
                 Suspect::Cuda => pair.device.is_some(),
@@ -88,7 +88,7 @@ impl Emitters {
             for some in batch.chunks(BATCH) {
                 say_at(some[0].0, suspect);
                 let pairs: Vec<&Pair> = some.iter().map(|(_, pair)| pair).collect();
-                workshop.check(&pairs, &mut |position, problem| {
+                batch_runner.check(&pairs, &mut |position, problem| {
                     if let Some((index, _)) = some.get(position) {
                         say_failed(*index, &problem);
                     }
@@ -100,7 +100,7 @@ impl Emitters {
 }
 
 /// Runs the pairs of a range.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &DifferentialOptions) -> Result<ExitCode, String> {
     let programs = Programs::load(options.programs.as_deref())?;
     let emitters = Emitters::new(options)?;
     let mut renamer = options.renamed.then(Renamer::new).transpose()?;
@@ -125,7 +125,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         if let Some(pair) = ready(options, subject, index, &mut tally) {
             emitters.check_here(index, &pair);
-            if !emitters.workshops.is_empty() {
+            if !emitters.batch_runners.is_empty() {
                 pairs.push((index, pair));
             }
         }
@@ -138,7 +138,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 /// Compares a pair with itself under other names.
 fn rename(
     renamer: &mut Renamer,
-    options: &Options,
+    options: &DifferentialOptions,
     subject: &Subject,
     index: u64,
     tally: &mut Tally,
@@ -151,7 +151,7 @@ fn rename(
 }
 
 /// Makes a pair ready to be compiled; `None` if it is not run.
-fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Pair> {
+fn ready(options: &DifferentialOptions, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Pair> {
     let drawn = drawn(options, subject, index, tally)?;
     let nest = drawn.read(&subject.program).map_err(|problem| say_failed(index, &problem)).ok()?;
     let scheduled = (Rc::clone(&subject.program), nest);
@@ -175,7 +175,7 @@ fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) ->
 }
 
 /// Draws a pair and says what it is; `None` if there is none.
-fn drawn(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Drawn> {
+fn drawn(options: &DifferentialOptions, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Drawn> {
     let drawn = match subject.draw((options.seed, index), tally) {
         Ok(Some(drawn)) => drawn,
         Ok(None) => {
@@ -192,7 +192,7 @@ fn drawn(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) ->
 }
 
 /// Runs one case.
-pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String> {
+pub(crate) fn replay(options: &DifferentialOptions, file: &Path) -> Result<ExitCode, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     say_at(0, Suspect::Schedule);

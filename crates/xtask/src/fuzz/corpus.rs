@@ -2,7 +2,7 @@
 
 use tensorwright_testkit::{Rng, generate};
 
-use super::Options;
+use super::FuzzOptions;
 use super::targets::{Input, Target};
 
 /// The inputs that inputs are made of.
@@ -13,7 +13,7 @@ pub(crate) struct Corpus {
 
 impl Corpus {
     /// That of the target of a run.
-    pub(crate) fn load(options: &Options) -> Self {
+    pub(crate) fn load(options: &FuzzOptions) -> Self {
         Self { target: options.target, texts: (options.target.corpus)() }
     }
 
@@ -23,7 +23,7 @@ impl Corpus {
     }
 
     /// The input of an index.
-    pub(crate) fn input(&self, options: &Options, index: u64) -> Input {
+    pub(crate) fn input(&self, options: &FuzzOptions, index: u64) -> Input {
         let mut rng = Rng::of(options.seed, index);
         let is_generated = self.target.name == "texts" && rng.percent(50);
         let (text, sizes) = if is_generated {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn an_input_is_a_function_of_seed_and_index() {
-        let options = Options::parse(&[]).unwrap();
+        let options = FuzzOptions::parse(&[]).unwrap();
         let (one, two) = (Corpus::load(&options), Corpus::load(&options));
         for index in 0..200 {
             assert_eq!(one.input(&options, index).bytes, two.input(&options, index).bytes);
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn every_target_uses_what_is_valid_and_survives_what_is_not() {
         for target in TARGETS {
-            let options = Options { target, ..Options::parse(&[]).unwrap() };
+            let options = FuzzOptions { target, ..FuzzOptions::parse(&[]).unwrap() };
             let corpus = Corpus::load(&options);
             assert!(corpus.len() > 0, "{}", target.name);
             let mut used = 0;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::FuzzOptions;
 use super::process;
 use super::report;
 
@@ -11,10 +11,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The smallest bytes that were found to fail in place of those of an index. Pieces are removed,
 /// halves first (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002).
-pub(super) fn minimise(options: &Options, index: u64, input: Vec<u8>) -> Vec<u8> {
+pub(super) fn minimise(options: &FuzzOptions, index: u64, input: Vec<u8>) -> Vec<u8> {
     let file = report::folder().join(format!("candidate-{}", std::process::id()));
     let replay = Some(file.clone());
-    let attempt = Options { from: index, count: 1, jobs: 1, replay, ..options.clone() };
+    let attempt = FuzzOptions { from: index, count: 1, jobs: 1, replay, ..options.clone() };
     let deadline = Instant::now() + PATIENCE;
     let fails = |bytes: &[u8]| {
         let written = std::fs::write(&file, bytes).is_ok();

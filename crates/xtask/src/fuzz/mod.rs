@@ -13,14 +13,14 @@ mod report;
 mod targets;
 mod worker;
 
-pub(crate) use options::Options;
+pub(crate) use options::FuzzOptions;
 #[cfg(test)]
 pub(crate) use targets::TARGETS;
 
 use std::process::ExitCode;
 
 /// Runs the fuzzer as the options say.
-pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: FuzzOptions) -> Result<ExitCode, String> {
     match (options.is_child, &options.replay) {
         (true, _) => Ok(worker::run_all(&options)),
         (false, Some(_)) => parent::replay(&options),

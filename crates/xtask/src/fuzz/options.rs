@@ -8,7 +8,7 @@ use crate::arguments::{self, number};
 
 /// What to run.
 #[derive(Clone)]
-pub(crate) struct Options {
+pub(crate) struct FuzzOptions {
     /// What reads the inputs.
     pub(crate) target: &'static Target,
     /// How many inputs.
@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(crate) is_child: bool,
 }
 
-impl Options {
+impl FuzzOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
@@ -86,16 +86,16 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
+    fn parse(text: &str) -> Result<FuzzOptions, String> {
         let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&arguments)
+        FuzzOptions::parse(&arguments)
     }
 
     #[test]
     fn the_child_gets_what_the_parent_got() {
         let text = "--count 1_000 --seed 7 --from 3 --jobs 2 --max-bytes 99 --target npy";
         let options = parse(text).unwrap();
-        let child = Options::parse(&options.for_child()).unwrap();
+        let child = FuzzOptions::parse(&options.for_child()).unwrap();
         assert!(child.is_child && !options.is_child);
         assert_eq!(child.for_child(), options.for_child());
         assert_eq!((child.target.name, child.count, child.from), ("npy", 1000, 3));

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::FuzzOptions;
 use super::corpus::Corpus;
 use super::minimise::minimise;
 use super::process::{self, Counts};
@@ -14,7 +14,7 @@ use crate::summary::{self, Summary};
 const MAX_FAILURES: usize = 20;
 
 /// Runs all inputs.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &FuzzOptions) -> Result<ExitCode, String> {
     let corpus = Corpus::load(options);
     println!(
         "fuzz: {}: {} inputs from index {} of seed {}, {} jobs, {} in the corpus",
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         // Those that were running are run again one by one, and then those after them.
         let running = report::running(&rest);
         for index in &running {
-            let one = Options { from: *index, count: 1, jobs: 1, ..options.clone() };
+            let one = FuzzOptions { from: *index, count: 1, jobs: 1, ..options.clone() };
             let alone = process::run(&one, &mut |_| {})?;
             if let Some(reason) = alone.died {
                 run.report(&corpus, *index, reason);
@@ -62,8 +62,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// Runs the bytes of a file in place of an input.
-pub(crate) fn replay(options: &Options) -> Result<ExitCode, String> {
-    let one = Options { count: 1, jobs: 1, ..options.clone() };
+pub(crate) fn replay(options: &FuzzOptions) -> Result<ExitCode, String> {
+    let one = FuzzOptions { count: 1, jobs: 1, ..options.clone() };
     let heard = process::run(&one, &mut |_| {})?;
     report::clean(&one);
     let problems = heard.failed.into_iter().map(|(_, reason)| reason).chain(heard.died);
@@ -74,7 +74,7 @@ pub(crate) fn replay(options: &Options) -> Result<ExitCode, String> {
 }
 
 struct Run<'a> {
-    options: &'a Options,
+    options: &'a FuzzOptions,
     started: Instant,
     said: Instant,
     counts: Counts,
@@ -82,7 +82,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(options: &'a Options) -> Self {
+    fn new(options: &'a FuzzOptions) -> Self {
         let now = Instant::now();
         let summary = Summary::default();
         Self { options, started: now, said: now, counts: Counts::default(), summary }

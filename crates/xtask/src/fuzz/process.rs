@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tensorwright_runtime::Activity;
 
-use super::Options;
+use super::FuzzOptions;
 use super::report;
 use super::worker::HANGS;
 use crate::processor::Watchdog;
@@ -29,7 +29,7 @@ pub(super) struct Counts {
 
 /// What a process has said.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ChildReport {
     pub(super) counts: Counts,
     /// What failed, by index.
     pub(super) failed: Vec<(u64, String)>,
@@ -38,7 +38,7 @@ pub(super) struct Heard {
 }
 
 /// Runs inputs in a process. `tell` hears how far it is.
-pub(super) fn run(options: &Options, tell: &mut dyn FnMut(Counts)) -> Result<Heard, String> {
+pub(super) fn run(options: &FuzzOptions, tell: &mut dyn FnMut(Counts)) -> Result<ChildReport, String> {
     report::prepare(options).map_err(|error| error.to_string())?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
@@ -55,14 +55,14 @@ pub(super) fn run(options: &Options, tell: &mut dyn FnMut(Counts)) -> Result<Hea
     result
 }
 
-fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<Heard, String> {
+fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<ChildReport, String> {
     let out = child.stdout.take().ok_or("a process without streams")?;
     let (sender, lines) = channel();
     thread::spawn(move || {
         let lines = BufReader::new(out).lines().map_while(Result::ok);
         lines.for_each(|line| drop(sender.send(line)));
     });
-    let (mut heard, mut before) = (Heard::default(), Counts::default());
+    let (mut heard, mut before) = (ChildReport::default(), Counts::default());
     // It is idle if its counts stay as they are and it uses no processor.
     let mut watchdog = Watchdog::new(f64::INFINITY, MOST_IDLE);
     loop {
@@ -91,7 +91,7 @@ fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<Heard, Stri
     Ok(heard)
 }
 
-fn take_line(line: &str, heard: &mut Heard) {
+fn take_line(line: &str, heard: &mut ChildReport) {
     let mut words = line.splitn(3, ' ');
     match (words.next(), words.next(), words.next()) {
         (Some("fail"), Some(index), Some(reason)) => {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::Options;
+use super::FuzzOptions;
 
 /// An input that its target could not take.
 pub(crate) struct Failure {
@@ -26,14 +26,14 @@ fn journal_path(parent: u32, job: usize) -> PathBuf {
 }
 
 /// Makes the folder and forgets what an earlier run has noted.
-pub(crate) fn prepare(options: &Options) -> io::Result<()> {
+pub(crate) fn prepare(options: &FuzzOptions) -> io::Result<()> {
     fs::create_dir_all(folder())?;
     let parent = std::process::id();
     (0..options.jobs).try_for_each(|job| fs::write(journal_path(parent, job), b""))
 }
 
 /// Removes the notes of a run.
-pub(crate) fn clean(options: &Options) {
+pub(crate) fn clean(options: &FuzzOptions) {
     for job in 0..options.jobs {
         // What is not there need not be removed.
         let _ = fs::remove_file(journal_path(std::process::id(), job));
@@ -41,9 +41,9 @@ pub(crate) fn clean(options: &Options) {
 }
 
 /// Writes the input of a failure to a file, says so, and returns the name of the file.
-pub(crate) fn write(options: &Options, failure: &Failure) -> String {
+pub(crate) fn write(options: &FuzzOptions, failure: &Failure) -> String {
     let Failure { index, reason, input } = failure;
-    let Options { target, seed, max_bytes, .. } = options;
+    let FuzzOptions { target, seed, max_bytes, .. } = options;
     let name = format!("{}-seed-{seed}-index-{index}.{}", target.name, target.extension);
     let written =
         fs::create_dir_all(folder()).and_then(|()| fs::write(folder().join(&name), input));
@@ -80,7 +80,7 @@ impl Journal {
 }
 
 /// The inputs that the jobs of the last run have noted.
-pub(crate) fn running(options: &Options) -> Vec<u64> {
+pub(crate) fn running(options: &FuzzOptions) -> Vec<u64> {
     let read =
         |job| fs::read_to_string(journal_path(std::process::id(), job)).ok()?.trim().parse().ok();
     (0..options.jobs).filter_map(read).collect()

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::FuzzOptions;
 use super::corpus::Corpus;
 use super::report::Journal;
 use super::targets::{Input, Reached};
@@ -34,7 +34,7 @@ thread_local! {
 
 /// What the threads share.
 struct Shared<'a> {
-    options: &'a Options,
+    options: &'a FuzzOptions,
     corpus: Corpus,
     next: AtomicU64,
     done: AtomicU64,
@@ -56,7 +56,7 @@ struct Running {
 }
 
 /// Runs all inputs in this process.
-pub(crate) fn run_all(options: &Options) -> ExitCode {
+pub(crate) fn run_all(options: &FuzzOptions) -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         PANIC.with_borrow_mut(|text| *text = info.to_string().replace('\n', " "));
     }));

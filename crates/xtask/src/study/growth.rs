@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tensorwright_lang::Module;
 
-use super::Options;
+use super::StudyOptions;
 use super::svg::{self, Axis, text};
 use super::switches::{Switches, search};
 
@@ -12,7 +12,7 @@ use super::switches::{Switches, search};
 const STAGES: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 /// Prints a line for each length, the exponent that fits, and writes the plot.
-pub(super) fn run(options: &Options) -> Result<(), String> {
+pub(super) fn run(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     println!(
         "| stages | states | costs of groups | frozen | seconds |\n| --- | --- | --- | --- | --- |"

@@ -25,7 +25,7 @@ use crate::arguments::{self, number};
 
 /// The options of a study.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
+pub(crate) struct StudyOptions {
     /// Which one.
     what: String,
     /// The command `tensorwright`, whose processes measure schedules.
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     plot: Option<PathBuf>,
 }
 
-impl Options {
+impl StudyOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let Some((what, rest)) = arguments.split_first() else {
@@ -82,7 +82,7 @@ impl Options {
 }
 
 /// Runs a study.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &StudyOptions) -> Result<ExitCode, String> {
     match options.what.as_str() {
         "states" => tables::states(options)?,
         "times" => tables::times(options)?,

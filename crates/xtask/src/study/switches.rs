@@ -57,7 +57,7 @@ impl Switches {
 }
 
 /// What a search found, and the processor time that it took.
-pub(super) struct Found {
+pub(super) struct SearchResult {
     pub(super) outcome: Outcome,
     pub(super) time: Duration,
     /// Whether it was ended before it was done.
@@ -72,7 +72,7 @@ pub(super) fn search(
     switches: Switches,
     seed: u64,
     longest: Duration,
-) -> Result<Found, String> {
+) -> Result<SearchResult, String> {
     // Others on the machine add nothing to it.
     let start = thread_seconds();
     let taken = || Duration::from_secs_f64((thread_seconds() - start).max(0.0));
@@ -82,5 +82,5 @@ pub(super) fn search(
         is_ended |= taken() > longest;
         !is_ended
     });
-    Ok(Found { outcome, time: taken(), is_ended, pipeline })
+    Ok(SearchResult { outcome, time: taken(), is_ended, pipeline })
 }

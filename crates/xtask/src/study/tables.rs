@@ -2,7 +2,7 @@
 
 use super::applications::applications;
 use super::switches::{Switches, search};
-use super::{Options, mean};
+use super::{StudyOptions, mean};
 
 /// The seconds of a search, and whether it was ended before its end.
 type Timed = (f64, bool);
@@ -12,7 +12,7 @@ type Figure<'a> = &'a dyn Fn(&[Timed], usize) -> f64;
 
 /// Prints table 1: the states that are asked about; before them, those of which the cost is computed with all three. Costs are
 /// those of what is found, by the model, over that with neither sampling nor freezing.
-pub(super) fn states(options: &Options) -> Result<(), String> {
+pub(super) fn states(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let mut head = "| application | stages | computed, all three |".to_owned();
     for switches in Switches::FOUR {
@@ -57,7 +57,7 @@ pub(super) fn states(options: &Options) -> Result<(), String> {
 }
 
 /// Prints table 2, and then table 3.
-pub(super) fn times(options: &Options) -> Result<(), String> {
+pub(super) fn times(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let all = Switches::eight();
     let mut head = "| application |".to_owned();

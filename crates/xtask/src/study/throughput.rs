@@ -9,8 +9,8 @@ use tensorwright_schedule::Schedule;
 
 use super::applications::{Application, applications};
 use super::svg::{self, Axis, text};
-use super::switches::{Found, Switches, search};
-use super::{Options, mean};
+use super::switches::{SearchResult, Switches, search};
+use super::{StudyOptions, mean};
 
 /// So many schedules of a search are measured.
 const TOP: usize = 5;
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// Prints, for one shot and the best of five, times over those of the best of five with both on: medians over the seeds.
 /// Above 1 is faster. Writes them as a plot as well.
-pub(super) fn run(options: &Options) -> Result<(), String> {
+pub(super) fn run(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let heads = Switches::FOUR.map(Switches::beside_memoization);
     let columns =
@@ -99,7 +99,7 @@ fn plot(heads: &[String], rows: &[(String, Vec<f64>)]) -> String {
 }
 
 /// Median seconds over the seeds: those of the first choice with each of the switches, then those of the best of five.
-fn times(options: &Options, goal: &Goal, application: &Application) -> Result<Vec<f64>, String> {
+fn times(options: &StudyOptions, goal: &Goal, application: &Application) -> Result<Vec<f64>, String> {
     let program = &application.program;
     let mut choices: Vec<Vec<Vec<Schedule>>> = Vec::new();
     for switches in Switches::FOUR {
@@ -128,7 +128,7 @@ fn times(options: &Options, goal: &Goal, application: &Application) -> Result<Ve
 }
 
 /// The best schedules of a search by the model, all different.
-fn schedules(found: &Found) -> Vec<Schedule> {
+fn schedules(found: &SearchResult) -> Vec<Schedule> {
     let mut schedules: Vec<Schedule> = Vec::new();
     for (state, _) in found.outcome.states.iter().take(TRIES) {
         if schedules.len() == TOP {
@@ -145,7 +145,7 @@ fn schedules(found: &Found) -> Vec<Schedule> {
 
 /// The least seconds of each schedule by its text; what fails has none.
 fn measure<'a>(
-    options: &Options,
+    options: &StudyOptions,
     goal: &Goal,
     program: &Program,
     schedules: impl Iterator<Item = &'a Schedule>,

@@ -15,14 +15,14 @@ use crate::failure::{Failure, InFormat, Outcome};
 use crate::report;
 
 /// What a lookup found.
-struct Found {
+struct Lookup {
     key: Key,
     program: ProgramInfo,
     best: Option<Best>,
     misses: Vec<Miss>,
 }
 
-fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
+fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Lookup, Failure> {
     let format = args.output.format;
     let bound = commands::program(&args.program).in_format(format)?;
     let goal = commands::goal(&args.target).in_format(format)?;
@@ -37,7 +37,7 @@ fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
             message: format!("there are no records at {place}"),
             help: "tune something, import records, or name another file with --db".into(),
         };
-        return Ok(Found { key, program, best: None, misses: vec![miss] });
+        return Ok(Lookup { key, program, best: None, misses: vec![miss] });
     };
     let mut best = store.best(&key).map_err(fail)?;
     if let Some(best) = &mut best {
@@ -49,7 +49,7 @@ fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
     }
     let misses = store.why_miss(&key).map_err(fail)?;
     super::warn_of_damage(&*store);
-    Ok(Found { key, program, best, misses })
+    Ok(Lookup { key, program, best, misses })
 }
 
 /// Prints the best schedule.
@@ -99,8 +99,8 @@ fn explain(misses: &[Miss]) {
 }
 
 /// What the best is, and where it comes from.
-fn words(found: &Found, best: &Best) -> String {
-    let Found { key, program, .. } = found;
+fn words(found: &Lookup, best: &Best) -> String {
+    let Lookup { key, program, .. } = found;
     let origin = match &best.declared {
         Some(_) => "the winner of a run's finalists",
         None => "the fastest trial, not measured again against others",

@@ -85,7 +85,7 @@ fn name_as_text(
 fn show_run(store: &dyn Store, run: &RunSummary, args: &ShowArgs) -> Outcome {
     let format = args.output.format;
     let fail = |error| failed(&error, format);
-    let Survey { mut fastest, outcomes, origins } = survey(store, run, args.top).map_err(fail)?;
+    let TrialSummary { mut fastest, outcomes, origins } = survey(store, run, args.top).map_err(fail)?;
     name_as_text(store, run, &mut fastest).map_err(fail)?;
     if format == Format::Json {
         return Ok(report::json(&serde_json::json!({
@@ -133,7 +133,7 @@ fn print(text: &[u8]) -> Outcome {
 }
 
 /// The trials of a run.
-struct Survey {
+struct TrialSummary {
     /// The fastest that were timed in full.
     fastest: Vec<Trial>,
     /// How often each outcome occurred.
@@ -158,7 +158,7 @@ fn origin(trial: &Trial) -> String {
 }
 
 /// Looks at the trials of a run.
-fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_records::Result<Survey> {
+fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_records::Result<TrialSummary> {
     let filter = RunFilter { id: Some(run.info.id.to_string()), ..RunFilter::default() };
     let (mut outcomes, mut origins) = (BTreeMap::new(), BTreeMap::new());
     let mut fastest: Vec<Trial> = Vec::new();
@@ -178,5 +178,5 @@ fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_recor
     })?;
     fastest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     fastest.truncate(top);
-    Ok(Survey { fastest, outcomes, origins })
+    Ok(TrialSummary { fastest, outcomes, origins })
 }

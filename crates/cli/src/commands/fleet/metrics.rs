@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use tensorwright_outcome::Outcome;
 
-use super::see::Snapshot;
+use super::snapshot::Snapshot;
 
 /// The type of the text.
 pub(super) const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -2,7 +2,7 @@
 
 mod http;
 mod metrics;
-mod see;
+mod snapshot;
 mod serve;
 mod top;
 
@@ -15,7 +15,7 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_fleet::{Fleet, Role, Status};
 use tensorwright_records::{Error, Location, Url};
 
-use self::see::by_name;
+use self::snapshot::by_name;
 use super::db::table::table;
 use super::worker::class_here;
 use crate::args::{Format, OutputArgs};
@@ -161,16 +161,16 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
     };
     let said = answer(&args.command, &url).map_err(fail)?;
     match said {
-        Said::Status(status) if format == Format::Json => {
+        Reply::Status(status) if format == Format::Json => {
             let rows: Vec<serde_json::Value> = status.iter().map(json).collect();
             Ok(report::json(&serde_json::json!({ "classes": rows }))?)
         }
-        Said::Status(status) => {
+        Reply::Status(status) => {
             Ok(write!(crate::terminal::out(), "{}", printable(&shown(&status)))?)
         }
-        Said::Nothing => Ok(()),
-        Said::Line(line) => Ok(writeln!(crate::terminal::out(), "{}", printable(&line))?),
-        Said::NoWorker(name) => {
+        Reply::Nothing => Ok(()),
+        Reply::Line(line) => Ok(writeln!(crate::terminal::out(), "{}", printable(&line))?),
+        Reply::NoWorker(name) => {
             let help = "`tensorwright worker` prints its name when it starts";
             Err(problem(format!("there is no worker {name}"), help, format))
         }
@@ -178,17 +178,17 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
 }
 
 /// What there is to say.
-enum Said {
+enum Reply {
     Nothing,
     Line(String),
     Status(Vec<Status>),
     NoWorker(String),
 }
 
-fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
+fn answer(command: &FleetCommand, url: &Url) -> Result<Reply, Error> {
     let of_worker = |count: u32, name: &str, done: &str| match count {
-        0 => Said::NoWorker(name.to_owned()),
-        _ => Said::Line(format!("{name} {done}")),
+        0 => Reply::NoWorker(name.to_owned()),
+        _ => Reply::Line(format!("{name} {done}")),
     };
     match command {
         FleetCommand::Init(args) => {
@@ -196,9 +196,9 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
             if args.harden {
                 fleet.harden()?;
             }
-            Ok(Said::Line("the fleet is ready".to_owned()))
+            Ok(Reply::Line("the fleet is ready".to_owned()))
         }
-        FleetCommand::Class(_) => Ok(Said::Line(String::new())),
+        FleetCommand::Class(_) => Ok(Reply::Line(String::new())),
         FleetCommand::Admit(args) => {
             let mut fleet = Fleet::connect(url)?;
             let role = match args.role {
@@ -211,11 +211,11 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
                 fleet.add_class(class)?;
                 fleet.permit(&args.user, class)?;
             }
-            Ok(Said::Line(format!("{} is admitted", args.user)))
+            Ok(Reply::Line(format!("{} is admitted", args.user)))
         }
-        FleetCommand::Status(_) => Ok(Said::Status(Fleet::connect(url)?.status()?)),
-        FleetCommand::Top(args) => top::run(args, url).map(|()| Said::Nothing),
-        FleetCommand::Serve(args) => serve::run(args, url).map(|()| Said::Nothing),
+        FleetCommand::Status(_) => Ok(Reply::Status(Fleet::connect(url)?.status()?)),
+        FleetCommand::Top(args) => top::run(args, url).map(|()| Reply::Nothing),
+        FleetCommand::Serve(args) => serve::run(args, url).map(|()| Reply::Nothing),
         FleetCommand::Drain(args) => {
             let count = Fleet::connect(url)?.drain(&args.worker)?;
             Ok(of_worker(count, &args.worker, "gets no more candidates"))
@@ -223,7 +223,7 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
         FleetCommand::Forget(args) => {
             let older = Duration::from_secs(u64::from(args.days) * 86_400);
             let count = Fleet::connect(url)?.with_limit(FORGETTING).forget(older)?;
-            Ok(Said::Line(format!("{count} candidates are forgotten")))
+            Ok(Reply::Line(format!("{count} candidates are forgotten")))
         }
         FleetCommand::Quarantine(args) => {
             let reason = Some(args.reason.as_str()).filter(|_| !args.lift);

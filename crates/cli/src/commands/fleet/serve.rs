@@ -11,7 +11,7 @@ use tensorwright_records::{Error, Url};
 
 use super::http::{self, Answer};
 use super::metrics;
-use super::see::Snapshot;
+use super::snapshot::Snapshot;
 use crate::commands::tune::stop_on_signals;
 
 /// How old an answer may be: the server is asked as often, however many people look.

@@ -10,7 +10,7 @@ use tensorwright_fleet::{Fleet, RunStatus, WorkerStatus};
 use tensorwright_outcome::{Outcome, Seconds};
 use tensorwright_records::{Result, Url};
 
-use super::see::Snapshot;
+use super::snapshot::Snapshot;
 use crate::commands::db::table::table;
 use crate::commands::tune::stop_on_signals;
 

@@ -11,7 +11,7 @@ use tensorwright_records::Journal;
 use tensorwright_tuner::{Allocation, Budget, Defects, Phases, Status, TuneError, Tuned, Tuner};
 
 use super::progress::Display;
-use super::{Around, TRIALS, TuneArgs, failed, journal, summary, tuner, watched};
+use super::{RunContext, TRIALS, TuneArgs, failed, journal, summary, tuner, watched};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::{files, report};
@@ -56,7 +56,7 @@ struct Shortage {
 }
 
 /// Tunes all definitions of a file that the sizes suffice for.
-pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
+pub(super) fn all(args: &TuneArgs, file: &Path, context: &RunContext) -> Outcome {
     let format = args.output.format;
     let module = files::module(file).in_format(format)?;
     let given = crate::sizes::exact(&args.sizes).in_format(format)?;
@@ -71,18 +71,18 @@ pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
             .collect();
         match def.bind(sizes.clone()) {
             Ok(program) => {
-                let tuner = tuner(args, &program, sizes, around)?;
+                let tuner = tuner(args, &program, sizes, context)?;
                 jobs.push(Job::new(program, tuner, 1.0));
             }
             Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
         }
     }
     let budget = Budget::asked(args.trials, args.time, TRIALS.saturating_mul(jobs.len() as u64));
-    run(args, jobs, budget, around)
+    run(args, jobs, budget, context)
 }
 
 /// Tunes the operators of a manifest.
-pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
+pub(super) fn manifest(args: &TuneArgs, context: &RunContext) -> Outcome {
     let format = args.output.format;
     let Some(path) = &args.manifest else { return Ok(()) };
     let manifest = files::manifest(path).in_format(format)?;
@@ -104,7 +104,7 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
         let programs = sizes.programs(&def).in_format(format)?;
         let weight = operator.weight / programs.len() as f64;
         for (sizes, program) in programs {
-            let mut tuner = tuner(args, &program, sizes, around)?
+            let mut tuner = tuner(args, &program, sizes, context)?
                 .threads(operator.threads)
                 .precision(args.target.precision.unwrap_or(manifest.precision_of(operator)))
                 .seed(args.seed.max(manifest.tune.seed));
@@ -120,11 +120,11 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
     let time = args.time.or(manifest.tune.time);
     let trials = args.trials.or(manifest.tune.trials);
     let budget = Budget::asked(trials, time, TRIALS.saturating_mul(jobs.len() as u64));
-    run(args, jobs, budget, around)
+    run(args, jobs, budget, context)
 }
 
 /// Gives slices of the budget to the operators where they pay most.
-fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> Outcome {
+fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, context: &RunContext) -> Outcome {
     if args.fleet.fleet {
         return together(args, jobs, budget);
     }
@@ -133,7 +133,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
     let mut allocation = Allocation::new(&weights);
     let (mut left, mut longest) = (budget, Duration::ZERO);
-    while !around.stop.load(Ordering::Relaxed) {
+    while !context.stop.load(Ordering::Relaxed) {
         left.time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
         let Some((place, slice)) = allocation.next(left) else { break };
         let job = &mut jobs[place];
@@ -159,7 +159,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         longest = longest.max(least_turn(&tuned));
         job.note(tuned);
     }
-    let shortage = if around.stop.load(Ordering::Relaxed) {
+    let shortage = if context.stop.load(Ordering::Relaxed) {
         Shortage { why: "interrupted before its turn".to_owned(), is_wanted: true }
     } else if budget.time.is_some() {
         let seconds = allocation.time_for_all(longest).as_secs_f64().ceil();

@@ -2,11 +2,11 @@
 //! built and run.
 
 #[cfg(feature = "fleet")]
-mod heart;
+mod heartbeat;
 #[cfg(feature = "fleet")]
 mod serve;
 #[cfg(feature = "fleet")]
-mod trying;
+mod candidate_runner;
 
 use std::time::Duration;
 

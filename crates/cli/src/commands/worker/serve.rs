@@ -13,8 +13,8 @@ use tensorwright_records::{Error, Url};
 use tensorwright_tuner::class_of;
 
 use super::WorkerArgs;
-use super::heart::Heart;
-use super::trying::{Bench, Hopeless, Trying};
+use super::heartbeat::Heartbeat;
+use super::candidate_runner::{Bench, SetupError, CandidateRunner};
 use crate::commands::tune::stop_on_signals;
 
 /// How long a server that is away is waited for.
@@ -36,12 +36,12 @@ const PROBES: usize = 3;
 const TICK: Duration = Duration::from_millis(100);
 
 /// Why a worker cannot go on.
-pub(super) struct Trouble {
+pub(super) struct WorkerError {
     pub(super) message: String,
     pub(super) help: String,
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for WorkerError {
     fn from(error: Error) -> Self {
         Self { message: error.to_string(), help: error.help() }
     }
@@ -65,12 +65,12 @@ impl Tally {
 struct Worker<'a> {
     fleet: Fleet,
     id: WorkerId,
-    heart: Heart,
+    heart: Heartbeat,
     bench: Bench,
     args: &'a WorkerArgs,
     stop: &'a AtomicBool,
     /// Runs that were tried lately, the last one first: the next candidates are often of one of them.
-    trying: Vec<(i64, Trying)>,
+    trying: Vec<(i64, CandidateRunner)>,
     /// The number of the last candidate that was begun with.
     places: u64,
     /// What the last probes said, in GFLOP/s.
@@ -79,9 +79,9 @@ struct Worker<'a> {
 }
 
 /// Works until it is told to end, or nothing waits and that is enough.
-pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result<(), Trouble> {
+pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result<(), WorkerError> {
     let stop = stop_on_signals();
-    let target = Target::native().map_err(|error| Trouble {
+    let target = Target::native().map_err(|error| WorkerError {
         message: error.to_string(),
         help: "workers are for machines that can be described".to_owned(),
     })?;
@@ -90,14 +90,14 @@ pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result
     let name = args.name.clone().unwrap_or_else(default_name);
     let mut fleet = Fleet::connect(url)?;
     let id = fleet.join(&name, &class, &target.fingerprint()).map_err(|error| match error {
-        Error::Denied { .. } => Trouble {
+        Error::Denied { .. } => WorkerError {
             message: format!("{error}: {class}"),
             help: "ask whoever runs the fleet for a permit for this class".to_owned(),
         },
         other => other.into(),
     })?;
     eprintln!("worker {name} of class {}", printable(&class));
-    let heart = Heart::start(url, id, args.lease)?;
+    let heart = Heartbeat::start(url, id, args.lease)?;
     let bench = Bench { worker, target, threads };
     let (trying, places, probes) = (Vec::new(), 0, VecDeque::new());
     let tally = Tally::default();
@@ -118,7 +118,7 @@ fn default_name() -> String {
 }
 
 impl Worker<'_> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), WorkerError> {
         let mut pause = IDLE.0;
         while !self.stop.load(Ordering::Relaxed) {
             let (id, current) = (self.id, self.trying.first().map(|(run, _)| *run));
@@ -145,7 +145,7 @@ impl Worker<'_> {
     }
 
     /// Leases candidates, rather of a run that is taken up.
-    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<Leased>, Trouble> {
+    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<Leased>, WorkerError> {
         let (id, time) = (self.id, self.args.lease);
         let leased = self.fleet.insist(PATIENCE, |fleet| fleet.lease_of(id, most, time, run))?;
         self.heart.hold(leased.iter().map(|leased| &leased.lease));
@@ -153,7 +153,7 @@ impl Worker<'_> {
     }
 
     /// Tries candidates of one run, and more of it as they become fewer; what was leased of another run meanwhile.
-    fn try_run(&mut self, leased: Vec<Leased>) -> Result<Vec<Leased>, Trouble> {
+    fn try_run(&mut self, leased: Vec<Leased>) -> Result<Vec<Leased>, WorkerError> {
         let Some(run) = leased.first().map(|one| one.lease.run) else { return Ok(leased) };
         if let Err(hopeless) = self.take_up(run)? {
             self.refuse(leased, &hopeless)?;
@@ -196,7 +196,7 @@ impl Worker<'_> {
         leased: Vec<Leased>,
         held: &mut HashMap<u64, Lease>,
         finals: &mut Vec<Leased>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), WorkerError> {
         let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
         let mut known = Vec::new();
         for one in leased {
@@ -213,7 +213,7 @@ impl Worker<'_> {
         self.complete(known)
     }
 
-    fn finals(&mut self, one: &Leased) -> Result<(), Trouble> {
+    fn finals(&mut self, one: &Leased) -> Result<(), WorkerError> {
         let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
         let finalists = trying.finals(&one.schedule);
         let (id, lease) = (self.id, &one.lease);
@@ -225,7 +225,7 @@ impl Worker<'_> {
     }
 
     /// All candidates of a run have the same outcome, and its finals none.
-    fn refuse(&mut self, leased: Vec<Leased>, outcome: &Outcome) -> Result<(), Trouble> {
+    fn refuse(&mut self, leased: Vec<Leased>, outcome: &Outcome) -> Result<(), WorkerError> {
         let (finals, others): (Vec<_>, Vec<_>) = leased.into_iter().partition(|one| one.is_finals);
         for one in finals {
             let id = self.id;
@@ -239,7 +239,7 @@ impl Worker<'_> {
 
     /// Gets ready for a run; the outcome of all its candidates if none can be tried. Children of a few other runs stay, and do
     /// nothing.
-    fn take_up(&mut self, run: i64) -> Result<Result<(), Outcome>, Trouble> {
+    fn take_up(&mut self, run: i64) -> Result<Result<(), Outcome>, WorkerError> {
         if let Some(at) = self.trying.iter().position(|(other, _)| *other == run) {
             let found = self.trying.remove(at);
             self.trying.insert(0, found);
@@ -251,7 +251,7 @@ impl Worker<'_> {
             let reason = "the run is not for this worker".to_owned();
             return Ok(Err(Outcome::Illegal { rule: "class".to_owned(), reason }));
         };
-        match Trying::start(&assignment, &self.bench) {
+        match CandidateRunner::start(&assignment, &self.bench) {
             Ok(trying) => {
                 let (id, roofline) = (self.id, trying.roofline());
                 let Roofline { peak_gflops, peak_gbps, seconds, .. } = roofline;
@@ -271,15 +271,15 @@ impl Worker<'_> {
                 });
                 match reported? {
                     None => Ok(Ok(())),
-                    Some(reason) => Err(Trouble {
+                    Some(reason) => Err(WorkerError {
                         message: format!("this worker is quarantined: {reason}"),
                         help: "let the machine do nothing else, or ask whoever runs the fleet"
                             .to_owned(),
                     }),
                 }
             }
-            Err(Hopeless::Refused(outcome)) => Ok(Err(outcome)),
-            Err(Hopeless::Machine(error)) => Err(Trouble {
+            Err(SetupError::Refused(outcome)) => Ok(Err(outcome)),
+            Err(SetupError::Machine(error)) => Err(WorkerError {
                 message: error.to_string(),
                 help: "what this worker held is handed to others".to_owned(),
             }),
@@ -287,7 +287,7 @@ impl Worker<'_> {
     }
 
     /// Stores what became of candidates that this worker still holds.
-    fn complete(&mut self, known: Vec<(Lease, Outcome)>) -> Result<(), Trouble> {
+    fn complete(&mut self, known: Vec<(Lease, Outcome)>) -> Result<(), WorkerError> {
         let (lost, known): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(lease, _)| self.heart.is_lost(lease));
         self.tally.fenced += lost.len() as u64;

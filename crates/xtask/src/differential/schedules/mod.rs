@@ -72,7 +72,7 @@ impl Kind {
     }
 
     /// What makes schedules of a program.
-    pub(crate) fn maker(self, program: &Program, rng: &mut Rng) -> Result<Maker, Failed> {
+    pub(crate) fn maker(self, program: &Program, rng: &mut Rng) -> Result<Maker, MakerError> {
         match self {
             Kind::Random => Ok(Maker::Random),
             Kind::Policy => Ok(Maker::Policy),
@@ -107,7 +107,7 @@ pub(crate) enum Maker {
 }
 
 /// A schedule.
-pub(crate) struct Made {
+pub(crate) struct DrawnSchedule {
     /// The schedule.
     pub(crate) schedule: Schedule,
     /// The nest after it, where it is known that it applies.
@@ -115,7 +115,7 @@ pub(crate) struct Made {
 }
 
 /// What making a schedule panicked with, or why there is none.
-pub(crate) struct Failed(pub(crate) String);
+pub(crate) struct MakerError(pub(crate) String);
 
 impl Maker {
     /// A schedule of the program that this was made for; `None` if none is small enough.
@@ -124,7 +124,7 @@ impl Maker {
         program: &Program,
         rng: &mut Rng,
         tally: &mut Tally,
-    ) -> Result<Option<Made>, Failed> {
+    ) -> Result<Option<DrawnSchedule>, MakerError> {
         match self {
             Maker::Random => Ok(Some(random::random(canonical(program), rng, tally))),
             Maker::Gpu => Ok(Some(random::for_device(canonical(program), rng, tally))),
@@ -144,13 +144,13 @@ impl Maker {
 }
 
 /// What a function returns, or what it was refused or panicked with.
-fn guarded<T>(make: impl FnOnce() -> Result<T, TargetError>) -> Result<T, Failed> {
+fn guarded<T>(make: impl FnOnce() -> Result<T, TargetError>) -> Result<T, MakerError> {
     let made = catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Failed(text.unwrap_or_else(|| "a panic without words".to_owned()))
+        MakerError(text.unwrap_or_else(|| "a panic without words".to_owned()))
     })?;
-    made.map_err(|refused| Failed(refused.to_string()))
+    made.map_err(|refused| MakerError(refused.to_string()))
 }
 
 /// The sizes of a processor, with or without workers, with or without other algorithms.
@@ -175,9 +175,9 @@ fn device_goal(rng: &mut Rng) -> Goal {
 
 /// A schedule with its nest, if that is small. A schedule that is refused passes: whoever applies it
 /// again will see.
-fn small(schedule: Schedule, program: &Program, tally: &mut Tally) -> Option<Made> {
+fn small(schedule: Schedule, program: &Program, tally: &mut Tally) -> Option<DrawnSchedule> {
     let nest = schedule.apply(canonical(program)).ok();
     let is_small = nest.as_ref().is_none_or(random::is_small);
     tally.count("[small enough]", is_small);
-    is_small.then_some(Made { schedule, nest })
+    is_small.then_some(DrawnSchedule { schedule, nest })
 }

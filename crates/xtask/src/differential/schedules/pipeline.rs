@@ -6,7 +6,7 @@ use tensorwright_pipeline::BeamOptions;
 use tensorwright_policy::pipeline_schedules;
 use tensorwright_testkit::Rng;
 
-use super::{Made, small};
+use super::{DrawnSchedule, small};
 use crate::differential::tally::Tally;
 
 /// One of the best few of a search with a random seed.
@@ -15,7 +15,7 @@ pub(super) fn draw(
     goal: &Goal,
     rng: &mut Rng,
     tally: &mut Tally,
-) -> Result<Option<Made>, TargetError> {
+) -> Result<Option<DrawnSchedule>, TargetError> {
     let options = if rng.percent(70) { BeamOptions::greedy() } else { BeamOptions::beam() };
     let options = options.with_seed(rng.next_u64());
     let mut found = pipeline_schedules(program, goal, &options, 4)?.schedules;

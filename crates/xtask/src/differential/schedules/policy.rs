@@ -6,7 +6,7 @@ use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::default_schedule;
 use tensorwright_testkit::Rng;
 
-use super::{Made, device_goal, goal, small};
+use super::{DrawnSchedule, device_goal, goal, small};
 use crate::differential::tally::Tally;
 
 /// One of them, for random sizes of a processor.
@@ -14,7 +14,7 @@ pub(super) fn draw(
     program: &Program,
     rng: &mut Rng,
     tally: &mut Tally,
-) -> Result<Option<Made>, TargetError> {
+) -> Result<Option<DrawnSchedule>, TargetError> {
     let goal = goal(rng);
     let (name, schedule) = if rng.percent(60) {
         ("[untuned]", default_schedule(program, &goal.into())?)
@@ -31,7 +31,7 @@ pub(super) fn for_device(
     program: &Program,
     rng: &mut Rng,
     tally: &mut Tally,
-) -> Result<Option<Made>, TargetError> {
+) -> Result<Option<DrawnSchedule>, TargetError> {
     let schedule = default_schedule(program, &device_goal(rng))?;
     let made = small(schedule, program, tally);
     tally.count("[untuned]", made.is_some());

@@ -6,7 +6,7 @@ use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_space::Rng as SpaceRng;
 use tensorwright_testkit::Rng;
 
-use super::{Made, small};
+use super::{DrawnSchedule, small};
 use crate::differential::tally::Tally;
 
 /// How many points are drawn until one is small.
@@ -27,7 +27,7 @@ impl Spaces {
     }
 
     /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.
-    pub(super) fn draw(&self, program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<Made> {
+    pub(super) fn draw(&self, program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<DrawnSchedule> {
         let mut points = SpaceRng::new(rng.next_u64());
         for _ in 0..TRIES {
             let space = rng.pick(&self.0);

@@ -10,7 +10,7 @@ use tensorwright_schedule::primitives::{
 };
 
 use super::propose::{self, factor, tiles_of_products};
-use super::{Around, Draft};
+use super::{EnclosingLoop, Draft};
 
 /// Binds loops of most stages, the last ones first: others are computed inside of them.
 pub(super) fn bound(d: &mut Draft<'_>) {
@@ -246,7 +246,7 @@ fn cooperative(d: &mut Draft<'_>, stage: &str) {
     if d.rng.percent(15) {
         return;
     }
-    let spatial = |d: &Draft<'_>| -> Vec<Around> {
+    let spatial = |d: &Draft<'_>| -> Vec<EnclosingLoop> {
         d.own_loops(stage).into_iter().filter(|l| l.role == Role::Spatial && l.is_serial).collect()
     };
     let loops = spatial(d);

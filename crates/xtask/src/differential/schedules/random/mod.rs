@@ -17,13 +17,13 @@ use tensorwright_schedule::primitives::{Primitive, Tail, loops_of, stages};
 use tensorwright_schedule::schedule::Step;
 use tensorwright_testkit::Rng;
 
-use super::Made;
+use super::DrawnSchedule;
 use crate::differential::tally::Tally;
 
 pub(super) use size::is_small;
 
 /// A random schedule of a canonical nest.
-pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
+pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> DrawnSchedule {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
     if draft.rng.percent(40) {
@@ -45,11 +45,11 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
         recipes::finish(&mut draft);
     }
     let nest = (!draft.is_broken).then_some(draft.nest);
-    Made { schedule: draft.schedule, nest }
+    DrawnSchedule { schedule: draft.schedule, nest }
 }
 
 /// A random schedule for a device.
-pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
+pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> DrawnSchedule {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
     if draft.rng.percent(15) {
@@ -61,7 +61,7 @@ pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Ma
         propose::single(&mut draft);
     }
     let nest = (!draft.is_broken).then_some(draft.nest);
-    Made { schedule: draft.schedule, nest }
+    DrawnSchedule { schedule: draft.schedule, nest }
 }
 
 /// A schedule being made.
@@ -76,7 +76,7 @@ struct Draft<'a> {
 
 /// A loop around a stage.
 #[derive(Debug, Clone)]
-struct Around {
+struct EnclosingLoop {
     name: String,
     extent: i64,
     role: Role,
@@ -156,14 +156,14 @@ impl Draft<'_> {
     }
 
     /// The loops around a stage, outermost first.
-    fn loops(&self, stage: &str) -> Vec<Around> {
+    fn loops(&self, stage: &str) -> Vec<EnclosingLoop> {
         let around = loops_of(&self.nest, stage);
         let own = around.last().and_then(|l| l.stage);
         around.into_iter().map(|l| self.around(l, own)).collect()
     }
 
-    fn around(&self, l: &Loop, own: Option<StageId>) -> Around {
-        Around {
+    fn around(&self, l: &Loop, own: Option<StageId>) -> EnclosingLoop {
+        EnclosingLoop {
             name: self.nest.var_name(l.var).to_owned(),
             extent: l.extent,
             role: l.role,
@@ -173,12 +173,12 @@ impl Draft<'_> {
     }
 
     /// The loops of a stage itself.
-    fn own_loops(&self, stage: &str) -> Vec<Around> {
+    fn own_loops(&self, stage: &str) -> Vec<EnclosingLoop> {
         self.loops(stage).into_iter().filter(|l| l.is_own).collect()
     }
 
     /// A random loop of those around a stage.
-    fn any_loop(&mut self, stage: &str) -> Option<Around> {
+    fn any_loop(&mut self, stage: &str) -> Option<EnclosingLoop> {
         let loops = self.loops(stage);
         (!loops.is_empty()).then(|| self.rng.pick(&loops).clone())
     }

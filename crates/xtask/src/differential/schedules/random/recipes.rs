@@ -13,7 +13,7 @@ use tensorwright_schedule::primitives::{
 use super::propose::{
     self, cache_read, factor, layout_of, placed, split_of, tail, tiles_of_products,
 };
-use super::{Around, Draft};
+use super::{EnclosingLoop, Draft};
 
 /// A recipe; what of it is refused is left out.
 pub(super) type Recipe = fn(&mut Draft<'_>);
@@ -111,7 +111,7 @@ pub(super) fn privatized(d: &mut Draft<'_>) {
         if store.combine.is_none() || !d.rng.percent(share) {
             continue;
         }
-        let terms: Vec<Around> =
+        let terms: Vec<EnclosingLoop> =
             d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
         let Some(mut target) = terms.get(d.rng.index(terms.len().max(1))).map(|l| l.name.clone())
         else {
@@ -230,7 +230,7 @@ fn accumulate(d: &mut Draft<'_>, stage: &str) -> bool {
 /// Vectorizes the innermost loop, or some loop that is made innermost, and unrolls around it.
 fn registers(d: &mut Draft<'_>, stage: &str) {
     let loops = d.own_loops(stage);
-    let spatial: Vec<&Around> = loops.iter().filter(|l| l.role == Role::Spatial).collect();
+    let spatial: Vec<&EnclosingLoop> = loops.iter().filter(|l| l.role == Role::Spatial).collect();
     let Some(lanes) = spatial.get(spatial.len().wrapping_sub(1 + d.rng.index(2))) else { return };
     let mut order: Vec<String> = loops.iter().map(|l| l.name.clone()).collect();
     order.retain(|name| *name != lanes.name);
@@ -255,7 +255,7 @@ fn factored_reduction(d: &mut Draft<'_>) {
         return tile(d);
     }
     let stage = d.rng.pick(&stages).clone();
-    let reduced: Vec<Around> =
+    let reduced: Vec<EnclosingLoop> =
         d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
     if reduced.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! [`Trying`]: candidates of one run, built from its text, checked and timed.
+//! [`CandidateRunner`]: candidates of one run, built from its text, checked and timed.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Bench {
 }
 
 /// A run that candidates are tried of.
-pub(super) struct Trying {
+pub(super) struct CandidateRunner {
     measurer: Measurer,
     program: Program,
     precision: Precision,
@@ -25,7 +25,7 @@ pub(super) struct Trying {
 }
 
 /// Why no candidate of a run can be tried.
-pub(super) enum Hopeless {
+pub(super) enum SetupError {
     /// By its text: that is the outcome of each of them.
     Refused(Outcome),
     /// By this machine.
@@ -36,9 +36,9 @@ fn illegal(rule: &str, reason: String) -> Outcome {
     Outcome::Illegal { rule: rule.to_owned(), reason }
 }
 
-impl Trying {
+impl CandidateRunner {
     /// Takes up a run. Nothing is believed: the text is parsed and checked here, and has to have the hash that was said.
-    pub(super) fn start(assignment: &Assignment, bench: &Bench) -> Result<Self, Hopeless> {
+    pub(super) fn start(assignment: &Assignment, bench: &Bench) -> Result<Self, SetupError> {
         let here = (bench.target.fingerprint(), bench.threads, COMPILER);
         let there =
             (assignment.target.clone(), assignment.threads as usize, assignment.compiler.as_str());
@@ -47,9 +47,9 @@ impl Trying {
                 format!("{target} x{threads} {compiler}")
             };
             let reason = format!("this machine is {}, not {}", machine(here), machine(there));
-            return Err(Hopeless::Refused(illegal("class", reason)));
+            return Err(SetupError::Refused(illegal("class", reason)));
         }
-        let refused = |rule: &str, reason: String| Hopeless::Refused(illegal(rule, reason));
+        let refused = |rule: &str, reason: String| SetupError::Refused(illegal(rule, reason));
         let precision: Precision =
             assignment.precision.parse().map_err(|reason| refused("precision", reason))?;
         let program =
@@ -63,7 +63,7 @@ impl Trying {
         let mut config = Config::new(bench.worker.clone(), bench.target.clone());
         config.threads = bench.threads;
         config.seed = assignment.input_seed;
-        let measurer = Measurer::start(&program, config).map_err(Hopeless::Machine)?;
+        let measurer = Measurer::start(&program, config).map_err(SetupError::Machine)?;
         Ok(Self { measurer, program, precision, best: f64::INFINITY })
     }
 

@@ -29,7 +29,7 @@ pub(crate) const TRACE: &str = "TENSORWRIGHT_TRACE";
 /// How much to say of what goes on.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "What goes on")]
-pub(crate) struct ObserveArgs {
+pub(crate) struct LoggingArgs {
     /// Say on standard error what goes on and how long it takes; twice for more. $TENSORWRIGHT_LOG says it by module
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -42,11 +42,11 @@ pub(crate) struct ObserveArgs {
 /// Ends the trace.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Observation {
+pub struct LoggingGuard {
     trace: Option<Writer>,
 }
 
-impl Drop for Observation {
+impl Drop for LoggingGuard {
     fn drop(&mut self) {
         if let Some(trace) = &self.trace {
             trace.finish();
@@ -58,17 +58,17 @@ impl Drop for Observation {
 ///
 /// # Errors
 /// Variables that make no sense, as a text for people.
-pub fn observe_by_environment() -> Result<Observation, String> {
-    begin(&ObserveArgs::default()).map_err(|problem| problem.render(false))
+pub fn init_logging_from_environment() -> Result<LoggingGuard, String> {
+    init(&LoggingArgs::default()).map_err(|problem| problem.render(false))
 }
 
 /// Listens as it is asked. Where somebody else listens already in this process, they go on.
-pub(crate) fn begin(args: &ObserveArgs) -> Result<Observation, Diagnostics> {
-    let lines = lines(args.verbose)?;
+pub(crate) fn init(args: &LoggingArgs) -> Result<LoggingGuard, Diagnostics> {
+    let lines = log_filter(args.verbose)?;
     let named = std::env::var_os(TRACE).filter(|path| !path.is_empty()).map(PathBuf::from);
     let trace = args.trace_file.clone().or(named).map(|path| create(&path)).transpose()?;
     if lines.is_none() && trace.is_none() {
-        return Ok(Observation::default());
+        return Ok(LoggingGuard::default());
     }
     let lines = lines.map(|filter| {
         // Colours are escape sequences, so they are let through where they are wanted alone.
@@ -83,13 +83,13 @@ pub(crate) fn begin(args: &ObserveArgs) -> Result<Observation, Diagnostics> {
     });
     let own = Targets::new().with_target("tensorwright", LevelFilter::DEBUG);
     let chrome = trace.clone().map(|writer| Chrome::new(writer).with_filter(own));
-    let begun: Result<(), TryInitError> =
+    let started: Result<(), TryInitError> =
         tracing_subscriber::registry().with(lines).with(chrome).try_init();
-    Ok(Observation { trace: trace.filter(|_| begun.is_ok()) })
+    Ok(LoggingGuard { trace: trace.filter(|_| started.is_ok()) })
 }
 
 /// Which lines are shown: what the variable says, or as often as `-v` is given.
-fn lines(verbose: u8) -> Result<Option<Targets>, Diagnostics> {
+fn log_filter(verbose: u8) -> Result<Option<Targets>, Diagnostics> {
     let own = |level| Targets::new().with_target("tensorwright", level);
     match verbose {
         0 => {}

@@ -1,4 +1,4 @@
-//! [`Heart`]: signs of life, from a thread and a connection of its own: whatever the worker waits for, its leases are held.
+//! [`Heartbeat`]: signs of life, from a thread and a connection of its own: whatever the worker waits for, its leases are held.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -18,7 +18,7 @@ struct Held {
 }
 
 /// Holds leases until it is dropped.
-pub(super) struct Heart {
+pub(super) struct Heartbeat {
     held: Arc<Mutex<Held>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -28,7 +28,7 @@ fn locked(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Heart {
+impl Heartbeat {
     /// Beats three times per lease.
     pub(super) fn start(
         url: &Url,
@@ -72,7 +72,7 @@ impl Heart {
     }
 }
 
-impl Drop for Heart {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
