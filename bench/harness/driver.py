@@ -125,6 +125,6 @@ def main(arguments=None):
             all_workloads(run, settings, journal)
         except KeyboardInterrupt:
             interrupted = True
-            print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+            print("\ninterrupted; the same command resumes from here", file=sys.stderr)
     report.write(journal.records(), run, settings)
     return 130 if interrupted else 0

@@ -1,4 +1,4 @@
-//! The command line: one subcommand per file of `commands`.
+//! Definition of the command line: one subcommand per file of `commands`.
 
 use clap::{Parser, Subcommand};
 
@@ -23,11 +23,11 @@ use crate::commands::tune::TuneArgs;
 use crate::commands::worker::WorkerArgs;
 use crate::logging::LoggingArgs;
 
-/// What every `--help` ends with.
+/// The last line of every `--help`.
 const LEARN_MORE: &str =
     "The language is described in docs/language.md, with examples in examples/kernels/.";
 
-/// What the command is for. Not a comment of [`Cli`], where the example would be taken for Rust.
+/// The description of the command. A doc comment on [`Cli`] would be a doctest.
 const ABOUT: &str = "\
 A tensor compiler and autotuner: you write the mathematics of an operator, it finds fast code.
 

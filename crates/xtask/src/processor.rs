@@ -57,7 +57,7 @@ impl Watchdog {
         self.idle = if is_idle { self.idle + 1 } else { 0 };
         self.last = now;
         if now.seconds - *self.since.get_or_insert(now.seconds) > self.limit {
-            return Some(format!("used {:.0} s of processor time without a word", self.limit));
+            return Some(format!("no output for {:.0} s of CPU time", self.limit));
         }
         (self.idle > self.most_idle).then(|| "waits for something that does not come".to_owned())
     }
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(dog.look(at(50.0, true)), None);
         assert_eq!(dog.look(at(59.0, true)), None);
         let hangs = dog.look(at(61.0, true)).unwrap();
-        assert_eq!(hangs, "used 10 s of processor time without a word");
+        assert_eq!(hangs, "no output for 10 s of CPU time");
         let mut dog = Watchdog::new(10.0, 2);
         assert_eq!((dog.look(at(0.0, false)), dog.look(at(0.0, false))), (None, None));
         assert_eq!(dog.look(at(0.0, false)).unwrap(), "waits for something that does not come");

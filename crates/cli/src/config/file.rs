@@ -1,4 +1,4 @@
-//! One configuration file: what it says, and what is wrong with it and where.
+//! Parser for one configuration file, with located errors.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,14 +17,14 @@ const MAX_BYTES: usize = 1 << 16;
 const KEYS: &str =
     "the keys are database, threads, target, cache.limit, device.deadline (docs/configuration.md)";
 
-/// A value and the line that it is on.
+/// A value with its line number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AtLine<T> {
     pub(super) value: T,
     pub(super) line: usize,
 }
 
-/// What a file says.
+/// The settings in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct FileSettings {
     pub(super) database: Option<AtLine<Location>>,
@@ -58,7 +58,7 @@ struct Device {
     deadline: Option<Spanned<String>>,
 }
 
-/// Reads a text. `folder` is what relative paths in it start from, `home` what `~` stands for.
+/// Parses a text. `folder` is the base of relative paths, `home` replaces `~`.
 pub(super) fn parse(
     source: &Source,
     folder: &Path,
@@ -107,7 +107,7 @@ pub(super) fn parse(
     }
     if let Some(target) = tables.target {
         let (span, value) = (target.span(), target.into_inner());
-        // Whether a device is there is asked when it is used.
+        // Whether a device exists is checked when it is used.
         if let Err(error @ TargetError::Unknown { .. }) = Target::named(&value) {
             return Err(wrong(Some(span), error.to_string(), &error.help()));
         }
@@ -129,7 +129,7 @@ pub(super) fn parse(
     Ok(said)
 }
 
-/// A path of a file, which may be relative to its folder or to the home directory.
+/// A path from a file, relative to its folder or to the home directory.
 fn absolute(path: PathBuf, folder: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),

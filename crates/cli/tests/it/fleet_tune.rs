@@ -205,7 +205,7 @@ fn roles_suffice() {
         let tuned = as_user("ann", &tune).output().unwrap();
         assert!(tuned.status.success(), "{}", said(&tuned));
         assert!(String::from_utf8_lossy(&tuned.stdout).contains("6 trials in"), "{tuned:?}");
-        assert!(said(&tuned).contains(", which --resume goes on with"), "{}", said(&tuned));
+        assert!(said(&tuned).contains("; --resume continues it"), "{}", said(&tuned));
     }
     assert_eq!(place.count("SELECT count(*) FROM bests"), 1);
     assert!(place.count("SELECT count(*) FROM trials") >= 12);

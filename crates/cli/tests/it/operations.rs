@@ -189,7 +189,7 @@ fn trials_of_a_run_are_in_its_trace_and_limits_are_kept() {
     assert!(home.without(&trim.stderr).contains("the winners alone take"));
     assert!(home.says(&["cache", "trim", "--limit", "1GB"]).starts_with("0 trials removed"));
     assert!(home.says(&["db", "best", "twice.tc", "--size", "N=64"]).contains("twice"));
-    assert!(home.says(&["cache", "clear"]).contains("would be removed; --yes does it"));
+    assert!(home.says(&["cache", "clear"]).contains("would be removed; pass --yes to remove"));
     assert!(Path::new(&home.path("project/r.sqlite3")).exists());
     assert!(home.says(&["cache", "clear", "--yes"]).contains("removed"));
     assert!(!Path::new(&home.path("project/r.sqlite3")).exists());

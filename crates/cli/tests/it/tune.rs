@@ -638,7 +638,7 @@ fn an_imported_record_that_is_not_exact_is_used_only_where_that_is_allowed() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr))
     };
-    let rounding = "rounding: the schedule computes with other numbers than the text names";
+    let rounding = "rounding: the schedule uses rewrites that round differently";
     for exact in [&[][..], &["--precision", "exact"], &["--exact"]] {
         let (out, err) = run(exact);
         assert!(err.contains("computes with other numbers than the program names and is not used"));

@@ -11,9 +11,9 @@
 //! kernel for its shapes.
 
 mod cut;
+mod dynamic_warning;
 mod empty;
 mod part;
-mod dynamic_warning;
 mod varying;
 
 use std::collections::btree_map::Entry;

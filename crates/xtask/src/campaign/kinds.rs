@@ -50,7 +50,9 @@ mod tests {
         for kind in KINDS {
             let words: Vec<String> = kind.arguments.split_whitespace().map(str::to_owned).collect();
             let parsed = match words[0].as_str() {
-                "differential" => crate::differential::DifferentialOptions::parse(&words[1..]).map(|_| ()),
+                "differential" => {
+                    crate::differential::DifferentialOptions::parse(&words[1..]).map(|_| ())
+                }
                 _ => crate::fuzz::FuzzOptions::parse(&words[1..]).map(|_| ()),
             };
             assert_eq!(parsed, Ok(()), "{}", kind.name);

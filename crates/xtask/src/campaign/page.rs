@@ -73,8 +73,12 @@ mod tests {
     #[test]
     fn the_page_has_a_row_for_every_kind_and_a_line_for_what_is_open() {
         let mut state = State::new(3, "abc".to_owned());
-        let known =
-            |is_open| KeptFailure { index: 9, title: "llvm wrong".into(), file: "f".into(), is_open };
+        let known = |is_open| KeptFailure {
+            index: 9,
+            title: "llvm wrong".into(),
+            file: "f".into(),
+            is_open,
+        };
         let failures = vec![known(true), known(false)];
         let done = Done {
             next: 1_234_567,

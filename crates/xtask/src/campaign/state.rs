@@ -105,7 +105,8 @@ mod tests {
         let file = folder.path().join("state.json");
         assert_eq!(State::read(&file), Ok(None));
         let mut state = State::new(7, "abc".to_owned());
-        let known = KeptFailure { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
+        let known =
+            KeptFailure { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
         let slice = Done {
             next: 8,
             tried: 8,

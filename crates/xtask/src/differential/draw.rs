@@ -13,7 +13,7 @@ use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::pair::apply_checked;
 use super::programs::Programs;
-use super::schedules::{self, MakerError, DrawnSchedule, Maker};
+use super::schedules::{self, DrawnSchedule, Maker, MakerError};
 use super::tally::Tally;
 
 /// How many pairs in a row share a program and its inputs: the reference runs once for all of them.

@@ -148,7 +148,11 @@ fn work(shared: &Shared<'_>, job: usize) {
 }
 
 /// Runs a range, again without the pairs that kill the child.
-fn run_range(shared: &Shared<'_>, range: &mut DifferentialOptions, job: usize) -> Result<(), String> {
+fn run_range(
+    shared: &Shared<'_>,
+    range: &mut DifferentialOptions,
+    job: usize,
+) -> Result<(), String> {
     let mut reported: Vec<u64> = Vec::new();
     loop {
         let ChildReport { cases, failed, died, tally } = process::run(range)?;

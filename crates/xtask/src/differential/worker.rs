@@ -76,7 +76,11 @@ impl Emitters {
     }
 
     /// Runs what runs in other processes.
-    fn check_later(&self, options: &DifferentialOptions, pairs: &[(u64, Pair)]) -> Result<(), String> {
+    fn check_later(
+        &self,
+        options: &DifferentialOptions,
+        pairs: &[(u64, Pair)],
+    ) -> Result<(), String> {
         for batch_runner in &self.batch_runners {
             let suspect = batch_runner.suspect();
             let wanted = |(index, pair): &&(u64, Pair)| match suspect {
@@ -151,7 +155,12 @@ fn rename(
 }
 
 /// Makes a pair ready to be compiled; `None` if it is not run.
-fn ready(options: &DifferentialOptions, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Pair> {
+fn ready(
+    options: &DifferentialOptions,
+    subject: &Subject,
+    index: u64,
+    tally: &mut Tally,
+) -> Option<Pair> {
     let drawn = drawn(options, subject, index, tally)?;
     let nest = drawn.read(&subject.program).map_err(|problem| say_failed(index, &problem)).ok()?;
     let scheduled = (Rc::clone(&subject.program), nest);
@@ -175,7 +184,12 @@ fn ready(options: &DifferentialOptions, subject: &Subject, index: u64, tally: &m
 }
 
 /// Draws a pair and says what it is; `None` if there is none.
-fn drawn(options: &DifferentialOptions, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Drawn> {
+fn drawn(
+    options: &DifferentialOptions,
+    subject: &Subject,
+    index: u64,
+    tally: &mut Tally,
+) -> Option<Drawn> {
     let drawn = match subject.draw((options.seed, index), tally) {
         Ok(Some(drawn)) => drawn,
         Ok(None) => {

@@ -38,7 +38,10 @@ pub(super) struct ChildReport {
 }
 
 /// Runs inputs in a process. `tell` hears how far it is.
-pub(super) fn run(options: &FuzzOptions, tell: &mut dyn FnMut(Counts)) -> Result<ChildReport, String> {
+pub(super) fn run(
+    options: &FuzzOptions,
+    tell: &mut dyn FnMut(Counts),
+) -> Result<ChildReport, String> {
     report::prepare(options).map_err(|error| error.to_string())?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)

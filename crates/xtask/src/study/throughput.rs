@@ -99,7 +99,11 @@ fn plot(heads: &[String], rows: &[(String, Vec<f64>)]) -> String {
 }
 
 /// Median seconds over the seeds: those of the first choice with each of the switches, then those of the best of five.
-fn times(options: &StudyOptions, goal: &Goal, application: &Application) -> Result<Vec<f64>, String> {
+fn times(
+    options: &StudyOptions,
+    goal: &Goal,
+    application: &Application,
+) -> Result<Vec<f64>, String> {
     let program = &application.program;
     let mut choices: Vec<Vec<Vec<Schedule>>> = Vec::new();
     for switches in Switches::FOUR {

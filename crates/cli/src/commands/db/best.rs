@@ -14,7 +14,7 @@ use crate::commands;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::report;
 
-/// What a lookup found.
+/// The result of a lookup.
 struct Lookup {
     key: Key,
     program: ProgramInfo,
@@ -78,7 +78,7 @@ pub(super) fn run(db: Option<&Location>, args: &BestArgs) -> Outcome {
     if found.best.is_some() { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// Says why nothing is found.
+/// Explains a failed lookup.
 pub(super) fn why_miss(db: Option<&Location>, args: &LookupArgs) -> Outcome {
     let found = look_up(db, args)?;
     if args.output.format == Format::Json {
@@ -98,7 +98,7 @@ fn explain(misses: &[Miss]) {
     misses.iter().for_each(|miss| eprintln!("{}", printable(&miss.to_string())));
 }
 
-/// What the best is, and where it comes from.
+/// Describes the best result and its origin.
 fn words(found: &Lookup, best: &Best) -> String {
     let Lookup { key, program, .. } = found;
     let origin = match &best.declared {

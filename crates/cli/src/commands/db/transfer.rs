@@ -71,7 +71,7 @@ fn write(
     out.flush().map_err(fail)
 }
 
-/// Remembers why writing failed: a reader that has gone away is no problem.
+/// A writer that keeps its error: a closed pipe is not a failure.
 struct ErrorKeepingWriter<W> {
     out: W,
     error: Option<std::io::Error>,

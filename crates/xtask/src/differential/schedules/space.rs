@@ -27,7 +27,12 @@ impl Spaces {
     }
 
     /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.
-    pub(super) fn draw(&self, program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<DrawnSchedule> {
+    pub(super) fn draw(
+        &self,
+        program: &Program,
+        rng: &mut Rng,
+        tally: &mut Tally,
+    ) -> Option<DrawnSchedule> {
         let mut points = SpaceRng::new(rng.next_u64());
         for _ in 0..TRIES {
             let space = rng.pick(&self.0);

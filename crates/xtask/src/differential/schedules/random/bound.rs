@@ -10,7 +10,7 @@ use tensorwright_schedule::primitives::{
 };
 
 use super::propose::{self, factor, tiles_of_products};
-use super::{EnclosingLoop, Draft};
+use super::{Draft, EnclosingLoop};
 
 /// Binds loops of most stages, the last ones first: others are computed inside of them.
 pub(super) fn bound(d: &mut Draft<'_>) {

@@ -13,7 +13,7 @@ use tensorwright_schedule::primitives::{
 use super::propose::{
     self, cache_read, factor, layout_of, placed, split_of, tail, tiles_of_products,
 };
-use super::{EnclosingLoop, Draft};
+use super::{Draft, EnclosingLoop};
 
 /// A recipe; what of it is refused is left out.
 pub(super) type Recipe = fn(&mut Draft<'_>);
