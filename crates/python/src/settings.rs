@@ -1,4 +1,4 @@
-//! What a configuration file says, and who listens to what goes on.
+//! Configuration and logging of the Python package.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,8 @@ use tensorwright_cli::{Configured, LoggingGuard, configure, init_logging_from_en
 
 use crate::interrupt::listen;
 
-/// Threads and target that `tensorwright.toml` says. Records are looked for where it says from the first call on.
+/// The threads and the target set in `tensorwright.toml`. The first call also sets the location of
+/// records.
 #[pyfunction]
 pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
     static SAID: OnceLock<Result<Configured, String>> = OnceLock::new();
@@ -21,7 +22,7 @@ pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
     said.map(|said| (said.threads, said.target.clone())).map_err(problem)
 }
 
-/// The threads of kernels where nothing says it: one for each core that this process may use, as for the command.
+/// The default number of threads: one per core available to this process, as for the command.
 #[pyfunction]
 pub(crate) fn default_threads() -> u16 {
     tensorwright_cli::default_threads()

@@ -1,4 +1,4 @@
-//! Warnings about sizes that were named as dynamic and cannot be.
+//! Warnings about sizes that cannot be dynamic.
 
 use tensorwright::Program;
 use tensorwright_package::buckets::round_up;
@@ -7,9 +7,8 @@ use super::cut::Cut;
 use crate::definition::{Definition, Dynamic, Sizes};
 use crate::specialised::Specialised;
 
-/// Names the sizes that cannot be dynamic, with the reasons.
-///
-/// `None` if all that the caller named can be.
+/// Lists the requested dynamic sizes that cannot be dynamic, with the reasons; `None` if there are
+/// none.
 pub(super) fn warning(definition: &Definition, program: &Program, sizes: &Sizes) -> Option<String> {
     let known = definition.signature.sizes.iter();
     let named: Vec<&String> = match &definition.choices.dynamic {
@@ -27,7 +26,7 @@ pub(super) fn warning(definition: &Definition, program: &Program, sizes: &Sizes)
     (!all.is_empty()).then(|| definition.signature.says(&text))
 }
 
-/// Why no kernel of another value serves this one.
+/// Why no kernel for another value can compute this one.
 fn reason(
     definition: &Definition,
     program: &Program,
@@ -41,7 +40,7 @@ fn reason(
         return None;
     }
     let value = *sizes.get(name)?;
-    // A value that is rounded to itself serves the ones below it.
+    // A value that rounds to itself serves smaller ones.
     let rounded = round_up(value);
     let other =
         if rounded > value { rounded } else { value.checked_sub(1).filter(|one| *one > 0)? };
