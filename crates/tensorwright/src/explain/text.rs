@@ -1,4 +1,4 @@
-//! An explanation as text.
+//! Explanations as text.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -36,7 +36,7 @@ fn tensors(f: &mut Formatter<'_>, title: &str, tensors: &[TensorExplanation]) ->
     Ok(())
 }
 
-/// How often something is done: `4 x 5 elements`, `1 element`.
+/// A count with its noun: `4 x 5 elements`, `1 element`.
 fn trips(counts: &[i64], what: &str) -> String {
     let factors: Vec<String> = counts.iter().map(i64::to_string).collect();
     match counts {
@@ -109,7 +109,7 @@ impl Explanation {
             analysis.reduce_loops
         )?;
         for (stage, explained) in analysis.stages.iter().zip(&self.stages) {
-            // A term of a scatter is one of some elements only.
+            // A scatter writes only some elements.
             let each = if explained.positions.is_empty() { ", each from" } else { " from" };
             let terms = match stage.reduce_trip_counts.as_slice() {
                 [] => String::new(),
