@@ -1,5 +1,5 @@
-//! Chores of the workspace that are programs: `cargo run --release -p tensorwright-xtask -- fuzz`,
-//! `... -- differential`, `... -- campaign`, which runs both, `... -- tune` and `... -- study`.
+//! Workspace tasks: `cargo run --release -p tensorwright-xtask -- fuzz`, `... -- differential`,
+//! `... -- campaign` (both of them), `... -- tune` and `... -- study`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod arguments;

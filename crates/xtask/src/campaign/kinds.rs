@@ -1,10 +1,10 @@
-//! What a campaign runs, one line each.
+//! The test kinds of a campaign, one line each.
 
 /// A kind of test.
 pub(super) struct Kind {
     /// Its name.
     pub(super) name: &'static str,
-    /// What it compares or reads, for people.
+    /// A description.
     pub(super) about: &'static str,
     /// The command, without seed, first index and count.
     pub(super) arguments: &'static str,

@@ -7,17 +7,17 @@ use crate::arguments::{self, number};
 /// The options of a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CampaignOptions {
-    /// How long; nothing is run if it is 0.
+    /// The duration in hours; 0 runs nothing.
     pub(super) hours: f64,
-    /// Whether to go on with what the file of the state says.
+    /// Whether to continue from the state file.
     resume: bool,
-    /// Where the state is kept.
+    /// The state file.
     pub(super) state: PathBuf,
-    /// The family of inputs; that of the state if there is none.
+    /// The seed; by default that of the state.
     pub(super) seed: Option<u64>,
-    /// Where to write a page.
+    /// The output file of the page.
     pub(super) page: Option<PathBuf>,
-    /// Whether to replay what has failed.
+    /// Whether to replay failures.
     pub(super) recheck: bool,
     only: Vec<String>,
 }
@@ -66,12 +66,12 @@ impl CampaignOptions {
         Ok(())
     }
 
-    /// Whether a state that is there already is used: only looking at it changes nothing.
+    /// Whether an existing state is used: viewing it changes nothing.
     pub(super) fn goes_on(&self) -> bool {
         self.resume || self.hours == 0.0
     }
 
-    /// Whether a kind is run.
+    /// Whether a kind is selected.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }

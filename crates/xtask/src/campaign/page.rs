@@ -1,4 +1,4 @@
-//! A campaign as a page.
+//! The campaign report as Markdown.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use tensorwright_lang::text::grouped;
 use super::kinds::KINDS;
 use super::state::State;
 
-/// The table: what was tried of each kind and what came of it.
+/// The table of tests and failures by kind.
 pub(super) fn table(state: &State) -> String {
     let mut text = "| kind | what | tried | skipped | failures | open | hours |\n\
                     | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
@@ -53,7 +53,7 @@ pub(super) fn page(state: &State) -> String {
     text
 }
 
-/// A line for each failure that is open or is not.
+/// A line for each open or closed failure.
 fn failures(state: &State, is_open: bool) -> String {
     let mut state = state.clone();
     let mut lines = String::new();

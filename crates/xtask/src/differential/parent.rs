@@ -1,4 +1,4 @@
-//! The parent: hands out ranges of pairs, collects failures and says how it goes.
+//! Parent process: distributes ranges of pairs and collects failures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,14 +19,14 @@ use super::tally::Tally;
 use super::worker::RUN;
 use crate::summary::{Failure, Summary};
 
-/// A run of at least this many pairs must have accepted every primitive.
+/// From this many pairs on, a run must have accepted every primitive.
 const COVERAGE: u64 = 2000;
 
-/// How many failures of a signature are made small and shown.
+/// How many failures per signature are minimised and shown.
 const EXAMPLES: usize = 2;
 
-/// How many failures of a title are made small: it takes a minute each, and more of them are likely to
-/// have the same cause.
+/// How many failures per title are minimised: each takes a minute, and more of them likely have the
+/// same cause.
 const MADE_SMALL: usize = 5;
 
 struct Shared<'a> {
@@ -41,15 +41,15 @@ struct Shared<'a> {
 #[derive(Default)]
 struct Results {
     tally: Tally,
-    /// How many failures there are of each title.
+    /// Counts of failures by title.
     failures: BTreeMap<String, usize>,
-    /// How often each signature was seen.
+    /// Counts of failures by signature.
     signatures: BTreeMap<String, usize>,
-    /// How many failures were not looked at, because others look the same.
+    /// Counts of skipped failures that repeat others.
     repeated: BTreeMap<String, usize>,
-    /// What was made small.
+    /// Minimised failures.
     kept: Vec<Failure>,
-    /// What kept the run itself from its work.
+    /// An error of the run itself.
     broken: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &DifferentialOptions) -> Result<ExitCode, String> {
     conclude(&shared)
 }
 
-/// Runs one case in a child and says what is wrong with it.
+/// Runs one case in a child and reports its problems.
 pub(crate) fn replay(options: &DifferentialOptions, file: &Path) -> Result<ExitCode, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
@@ -126,7 +126,7 @@ fn summary(shared: &Shared<'_>, results: &Results) -> Summary {
     }
 }
 
-/// Runs ranges of pairs until there are none left.
+/// Runs ranges of pairs until none are left.
 fn work(shared: &Shared<'_>, job: usize) {
     let options = shared.options;
     let chunk = options.chunk();
@@ -147,7 +147,7 @@ fn work(shared: &Shared<'_>, job: usize) {
     }
 }
 
-/// Runs a range, again without the pairs that kill the child.
+/// Runs a range, and again without pairs that kill the child.
 fn run_range(
     shared: &Shared<'_>,
     range: &mut DifferentialOptions,
@@ -157,7 +157,7 @@ fn run_range(
     loop {
         let ChildReport { cases, failed, died, tally } = process::run(range)?;
         for (index, problem) in failed.into_iter().chain(died.clone()) {
-            // One problem per pair is enough, and a second run finds those before the death again.
+            // One problem per pair suffices, and a second run repeats those before the crash.
             if !reported.contains(&index) && !is_over(shared) {
                 reported.push(index);
                 let case = cases.get(&index).and_then(|text| Case::parse(text).ok());
@@ -203,7 +203,7 @@ fn report_failure(
             Some(MinimisedCase { case: case.clone(), problems: vec![problem.clone()] })
         }
         Some(case) => Some(minimise(shared.options, case, problem, job)?),
-        // Whatever draws it does not come back.
+        // A crash while drawing the case.
         None => None,
     };
     let mut results = shared.results.lock().map_err(|_| "a thread died")?;
@@ -220,7 +220,7 @@ fn is_over(shared: &Shared<'_>) -> bool {
     })
 }
 
-/// Says every few seconds how far it is.
+/// Prints progress every few seconds.
 fn watch(shared: &Shared<'_>) {
     let mut said = Instant::now();
     while !shared.finished.load(Relaxed) {
@@ -233,7 +233,7 @@ fn watch(shared: &Shared<'_>) {
     }
 }
 
-/// How far it is, how fast, and how long it will take.
+/// Progress, rate and remaining time.
 fn progress(shared: &Shared<'_>, failures: usize) -> String {
     let (done, count) = (shared.done.load(Relaxed), shared.options.count);
     let seconds = shared.started.elapsed().as_secs_f64().max(1e-9);

@@ -1,4 +1,4 @@
-//! Starts children and listens to them.
+//! Child processes and their output.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -14,26 +14,26 @@ use super::failure::{Kind, Problem, Suspect, in_lines};
 use super::tally::Tally;
 use crate::processor::Watchdog;
 
-/// A child that uses so many processor seconds without a word hangs. Compiling a batch of C takes
-/// some of them.
+/// The CPU seconds without output after which a child hangs. Compiling a batch of C takes some of
+/// them.
 const SILENCE: f64 = 240.0;
 
-/// How often a silent child is looked at.
+/// The polling interval for silent children.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A child that does nothing during so many looks hangs.
+/// The polls without activity after which a child hangs.
 const MOST_IDLE: u32 = 300;
 
-/// What a child has said.
+/// The output of a child.
 #[derive(Debug, Default)]
 pub(crate) struct ChildReport {
     /// The cases, as text, by index.
     pub(crate) cases: BTreeMap<u64, String>,
     /// What failed, by index.
     pub(crate) failed: Vec<(u64, Problem)>,
-    /// What killed the child, if it did not end by itself.
+    /// The crash of the child, if any.
     pub(crate) died: Option<(u64, Problem)>,
-    /// What it counted.
+    /// Its counts.
     pub(crate) tally: Tally,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &DifferentialOptions) -> Result<ChildReport, String> 
         .spawn()
         .map_err(|error| format!("cannot start a process: {error}"))?;
     let result = listen(&mut child);
-    // Whatever happened: no child is left behind.
+    // Leaves no child process behind.
     let _ = child.kill();
     let _ = child.wait();
     result
@@ -102,7 +102,7 @@ fn listen(child: &mut Child) -> Result<ChildReport, String> {
 }
 
 fn take_line(line: &str, heard: &mut ChildReport, at: &mut (u64, Suspect)) {
-    // LLVM may say things of its own: a line that is none of ours is left alone.
+    // LLVM may print lines of its own; unknown lines are ignored.
     let Some((word, rest)) = line.split_once(' ') else { return };
     let numbered = rest.split_once(' ').and_then(|(n, rest)| Some((n.parse::<u64>().ok()?, rest)));
     match (word, numbered) {

@@ -1,4 +1,4 @@
-//! The child: runs pairs and says on its standard output what it is about to do and what failed.
+//! Child process: runs pairs and reports progress and failures on stdout.
 //!
 //! ```text
 //! case 17 def kernel\nsizes ... what pair 17 is
@@ -27,17 +27,17 @@ use super::pair::{NotRun, Pair};
 use super::programs::Programs;
 use super::tally::Tally;
 
-/// What counts pairs that were run and those that were not.
+/// Counts pairs that were run and skipped.
 pub(crate) const RUN: &str = "(run)";
 
-/// How many kernels one program holds: a compiler takes longer for each the more there are.
+/// The kernels per program: compile time per kernel grows with their number.
 const BATCH: usize = 64;
 
 /// The code generators that a child uses.
 struct Emitters {
     llvm: Option<Llvm>,
     opencl: Option<OpenCl>,
-    /// What runs in other processes.
+    /// Runners in other processes.
     batch_runners: Vec<BatchRunner>,
 }
 
@@ -59,7 +59,7 @@ impl Emitters {
         Ok(Self { llvm, opencl, batch_runners })
     }
 
-    /// Runs what runs in this process.
+    /// Runs a pair in this process.
     fn check_here(&self, index: u64, pair: &Pair) {
         let check = |suspect, check: &dyn Fn() -> Result<(), Problem>| {
             say_at(index, suspect);
@@ -75,7 +75,7 @@ impl Emitters {
         }
     }
 
-    /// Runs what runs in other processes.
+    /// Runs pairs in other processes.
     fn check_later(
         &self,
         options: &DifferentialOptions,
@@ -139,7 +139,7 @@ pub(crate) fn run(options: &DifferentialOptions) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compares a pair with itself under other names.
+/// Compares a pair with a renamed copy.
 fn rename(
     renamer: &mut Renamer,
     options: &DifferentialOptions,
@@ -154,7 +154,7 @@ fn rename(
     }
 }
 
-/// Makes a pair ready to be compiled; `None` if it is not run.
+/// Prepares a pair; `None` if it is skipped.
 fn ready(
     options: &DifferentialOptions,
     subject: &Subject,
@@ -183,7 +183,7 @@ fn ready(
     }
 }
 
-/// Draws a pair and says what it is; `None` if there is none.
+/// Draws a pair and prints it; `None` if there is none.
 fn drawn(
     options: &DifferentialOptions,
     subject: &Subject,
@@ -223,13 +223,13 @@ pub(crate) fn replay(options: &DifferentialOptions, file: &Path) -> Result<ExitC
     match pair {
         Ok(pair) => {
             let emitters = Emitters::new(options)?;
-            // Others first: they cannot take this process down.
+            // Other processes first: they cannot crash this one.
             let pairs = [(0, pair)];
             emitters.check_later(options, &pairs)?;
             pairs.iter().for_each(|(index, pair)| emitters.check_here(*index, pair));
         }
         Err(NotRun::Problem(problem)) => say_failed(0, &problem),
-        // Whoever replays a defect must not take this for a good answer.
+        // A skipped defect must not count as success.
         Err(NotRun::Skipped(why)) if is_kept => {
             let message = format!("was not run: {why}");
             say_failed(0, &Problem::new(Suspect::Schedule, Kind::Refused, message));
@@ -252,8 +252,7 @@ fn say_failed(index: u64, problem: &Problem) {
     say(&format!("fail {index} {}", problem.line()));
 }
 
-/// Says a line at once: what is in the pipe outlives the process. A parent that does not listen
-/// any more is no reason to complain.
+/// Prints and flushes a line: data in the pipe survives a crash. Ignores a closed pipe.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -1,18 +1,18 @@
-//! What is mutated: the corpus of a target.
+//! The corpus of a target: inputs for mutation.
 
 use tensorwright_testkit::{Rng, generate};
 
 use super::FuzzOptions;
 use super::targets::{Input, Target};
 
-/// The inputs that inputs are made of.
+/// The inputs for mutation.
 pub(crate) struct Corpus {
     target: &'static Target,
     texts: Vec<Vec<u8>>,
 }
 
 impl Corpus {
-    /// That of the target of a run.
+    /// The corpus of a run's target.
     pub(crate) fn load(options: &FuzzOptions) -> Self {
         Self { target: options.target, texts: (options.target.corpus)() }
     }
@@ -32,7 +32,7 @@ impl Corpus {
         } else {
             (rng.pick(&self.texts).clone(), Vec::new())
         };
-        // Some stay as they are: what is valid must get through as well.
+        // Some stay unchanged: valid inputs must be accepted too.
         let keep = rng.percent(5);
         let mut bytes =
             if keep { text } else { (self.target.mutate)(&text, &self.texts, &mut rng) };

@@ -1,4 +1,4 @@
-//! Makes a failing input smaller while it keeps failing.
+//! Minimises failing inputs.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::FuzzOptions;
 use super::process;
 use super::report;
 
-/// How long an input is made smaller: each attempt starts a process.
+/// The time limit: each attempt starts a process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The smallest bytes that were found to fail in place of those of an index. Pieces are removed,

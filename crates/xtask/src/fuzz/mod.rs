@@ -1,8 +1,8 @@
-//! The fuzzer of everything that reads texts and files.
+//! Fuzzer for all readers of texts and files.
 //!
-//! Every input is a function of the target, the seed and its index alone, whatever the number of
-//! jobs. The inputs run in a child process: an overflow of the stack ends a process, and the parent
-//! lives on to tell which input did it, and goes on with the next.
+//! Every input is a function of the target, the seed and its index, for any number of jobs. Inputs
+//! run in a child process: a stack overflow kills the process, and the parent reports the input and
+//! continues with the next.
 
 mod corpus;
 mod minimise;

@@ -1,4 +1,4 @@
-//! The arguments of the command.
+//! Options of the fuzzer.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -6,24 +6,24 @@ use std::thread::available_parallelism;
 use super::targets::{TARGETS, Target};
 use crate::arguments::{self, number};
 
-/// What to run.
+/// The options of a run.
 #[derive(Clone)]
 pub(crate) struct FuzzOptions {
-    /// What reads the inputs.
+    /// The fuzz target.
     pub(crate) target: &'static Target,
-    /// How many inputs.
+    /// The number of inputs.
     pub(crate) count: u64,
-    /// The family of inputs.
+    /// The seed.
     pub(crate) seed: u64,
-    /// The index of the first.
+    /// The first index.
     pub(crate) from: u64,
-    /// How many threads.
+    /// The number of threads.
     pub(crate) jobs: usize,
-    /// Where longer inputs are cut.
+    /// The length limit of inputs.
     pub(crate) max_bytes: usize,
-    /// Bytes to read in place of those of the first index.
+    /// Bytes that replace the first input.
     pub(crate) replay: Option<PathBuf>,
-    /// Where to write what was done.
+    /// The output file of the summary.
     pub(crate) summary: Option<PathBuf>,
     /// Whether this process runs the inputs itself.
     pub(crate) is_child: bool,
@@ -66,7 +66,7 @@ impl FuzzOptions {
         Ok(options)
     }
 
-    /// The arguments that make another process run these inputs.
+    /// The arguments for a child process with these inputs.
     pub(crate) fn for_child(&self) -> Vec<String> {
         let Self { count, seed, from, jobs, max_bytes, target, .. } = self;
         let text = format!(

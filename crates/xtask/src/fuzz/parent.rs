@@ -1,4 +1,4 @@
-//! The parent: has inputs run, and goes on after those that end the process.
+//! Parent process: restarts children after crashes.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::process::{self, Counts};
 use super::report::{self, Failure};
 use crate::summary::{self, Summary};
 
-/// More failures than this say nothing new.
+/// The most failures: more add no information.
 const MAX_FAILURES: usize = 20;
 
 /// Runs all inputs.
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<ExitCode, String> {
             run.summary.tried = options.count;
             break;
         }
-        // Those that were running are run again one by one, and then those after them.
+        // The running inputs are repeated one by one, then the run continues after them.
         let running = report::running(&rest);
         for index in &running {
             let one = FuzzOptions { from: *index, count: 1, jobs: 1, ..options.clone() };
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<ExitCode, String> {
     Ok(if run.summary.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the bytes of a file in place of an input.
+/// Runs the contents of a file as the first input.
 pub(crate) fn replay(options: &FuzzOptions) -> Result<ExitCode, String> {
     let one = FuzzOptions { count: 1, jobs: 1, ..options.clone() };
     let heard = process::run(&one, &mut |_| {})?;
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         Self { options, started: now, said: now, counts: Counts::default(), summary }
     }
 
-    /// Makes the input of a failure small, keeps it and says so.
+    /// Minimises, stores and prints a failure.
     fn report(&mut self, corpus: &Corpus, index: u64, reason: String) {
         if self.summary.failures.iter().any(|failure| failure.index == index) {
             return;
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         self.summary.failures.push(summary::Failure { index, title, file });
     }
 
-    /// Says every few seconds how far it is.
+    /// Prints progress every few seconds.
     fn tell(&mut self, before: Counts, now: Counts) {
         self.counts = sum(before, now);
         if self.said.elapsed() >= Duration::from_secs(5) {
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How far it is, how fast, and how long it will take.
+    /// Progress, rate and remaining time.
     fn progress(&self) -> String {
         let Counts { done, read, used } = self.counts;
         let (count, failed) = (self.options.count, self.summary.failures.len());

@@ -1,4 +1,4 @@
-//! Starts the process that runs inputs, and listens to it.
+//! The child process that runs inputs, and its output.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,10 +13,10 @@ use super::report;
 use super::worker::HANGS;
 use crate::processor::Watchdog;
 
-/// How often a process is looked at that says nothing; it speaks every second.
+/// The polling interval; a healthy process prints every second.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// A process that does nothing during so many looks hangs.
+/// The polls without activity after which a process hangs.
 const MOST_IDLE: u32 = 60;
 
 /// How many inputs were run, and how far they got.
@@ -27,17 +27,17 @@ pub(super) struct Counts {
     pub(super) used: u64,
 }
 
-/// What a process has said.
+/// The output of a process.
 #[derive(Default)]
 pub(super) struct ChildReport {
     pub(super) counts: Counts,
     /// What failed, by index.
     pub(super) failed: Vec<(u64, String)>,
-    /// Why it did not come to its end.
+    /// Why it ended early.
     pub(super) died: Option<String>,
 }
 
-/// Runs inputs in a process. `tell` hears how far it is.
+/// Runs inputs in a process. `tell` receives progress.
 pub(super) fn run(
     options: &FuzzOptions,
     tell: &mut dyn FnMut(Counts),
@@ -52,7 +52,7 @@ pub(super) fn run(
         .spawn()
         .map_err(|error| format!("cannot start the process that runs the inputs: {error}"))?;
     let result = listen(&mut child, tell);
-    // Whatever happened: no child is left behind.
+    // Leaves no child process behind.
     let _ = child.kill();
     let _ = child.wait();
     result
@@ -66,7 +66,7 @@ fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<ChildReport
         lines.for_each(|line| drop(sender.send(line)));
     });
     let (mut heard, mut before) = (ChildReport::default(), Counts::default());
-    // It is idle if its counts stay as they are and it uses no processor.
+    // A process is idle if its counts do not change and it uses no CPU time.
     let mut watchdog = Watchdog::new(f64::INFINITY, MOST_IDLE);
     loop {
         match lines.recv_timeout(LOOK) {
@@ -88,7 +88,7 @@ fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<ChildReport
         Some(0) => None,
         Some(HANGS) => Some("does not end".to_owned()),
         Some(2) => return Err("the process that runs the inputs cannot do so".to_owned()),
-        // An overflow of the stack, most likely.
+        // Probably a stack overflow.
         _ => Some(format!("ends the process: {status}")),
     };
     Ok(heard)

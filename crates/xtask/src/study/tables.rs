@@ -4,14 +4,15 @@ use super::applications::applications;
 use super::switches::{Switches, search};
 use super::{StudyOptions, mean};
 
-/// The seconds of a search, and whether it was ended before its end.
+/// The seconds of a search, and whether the time limit ended it.
 type Timed = (f64, bool);
 
-/// What is made of the searches of a program, by place.
+/// A statistic over the searches of a program, by column.
 type Figure<'a> = &'a dyn Fn(&[Timed], usize) -> f64;
 
-/// Prints table 1: the states that are asked about; before them, those of which the cost is computed with all three. Costs are
-/// those of what is found, by the model, over that with neither sampling nor freezing.
+/// Prints table 1: evaluated states, preceded by the number of costed states with all three
+/// optimisations. Costs are the model's cost of the result, relative to that without sampling and
+/// freezing.
 pub(super) fn states(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let mut head = "| application | stages | computed, all three |".to_owned();

@@ -1,4 +1,4 @@
-//! What the search over pipelines proposes.
+//! Schedules proposed by the pipeline search.
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
@@ -9,7 +9,7 @@ use tensorwright_testkit::Rng;
 use super::{DrawnSchedule, small};
 use crate::differential::tally::Tally;
 
-/// One of the best few of a search with a random seed.
+/// One of the best results of a search with a random seed.
 pub(super) fn draw(
     program: &Program,
     goal: &Goal,

@@ -1,4 +1,4 @@
-//! The schedules of programs that nobody has tuned: by the cost model, and by rules.
+//! Default schedules, by the cost model and by rules.
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::TargetError;
@@ -9,7 +9,7 @@ use tensorwright_testkit::Rng;
 use super::{DrawnSchedule, device_goal, goal, small};
 use crate::differential::tally::Tally;
 
-/// One of them, for random sizes of a processor.
+/// A default schedule for random CPU parameters.
 pub(super) fn draw(
     program: &Program,
     rng: &mut Rng,
@@ -26,7 +26,7 @@ pub(super) fn draw(
     Ok(made)
 }
 
-/// The one for random sizes of a device.
+/// A default schedule for random device parameters.
 pub(super) fn for_device(
     program: &Program,
     rng: &mut Rng,

@@ -1,4 +1,4 @@
-//! Points of the spaces that searches work on, decoded.
+//! Decoded points of search spaces.
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
@@ -9,10 +9,10 @@ use tensorwright_testkit::Rng;
 use super::{DrawnSchedule, small};
 use crate::differential::tally::Tally;
 
-/// How many points are drawn until one is small.
+/// How many points are drawn to find a small one.
 const TRIES: usize = 6;
 
-/// How many of a hundred spaces are of the preset that is used if none is named.
+/// The percentage of spaces with the default preset.
 const FULL: usize = 70;
 
 /// The spaces of a program: one per algorithm.
@@ -26,7 +26,7 @@ impl Spaces {
         ScheduleSpace::alternatives(program, goal, &preset.options()).map(Self)
     }
 
-    /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.
+    /// The schedule of a random legal point; `None` if all draws are rejected or too large.
     pub(super) fn draw(
         &self,
         program: &Program,
@@ -47,7 +47,7 @@ impl Spaces {
                         return Some(made);
                     }
                 }
-                // Primitives may refuse what no rule does.
+                // Primitives may reject more than the rules of the space.
                 Err(refused) => tally.count(&format!("[decoded: {}]", refused.rule), false),
             }
         }
