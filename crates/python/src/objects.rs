@@ -25,7 +25,7 @@ fn place() -> &'static CacheFolder {
             Err(error) => {
                 let (variable, folder) = (ObjectCache::VARIABLE, folder.display());
                 let is_named = std::env::var_os(variable).is_some();
-                let problem = || format!("{variable}={folder}: {error}; kernels are not kept");
+                let problem = || format!("{variable}={folder}: {error}; kernels are not cached");
                 CacheFolder { cache: None, problem: is_named.then(problem) }
             }
         }

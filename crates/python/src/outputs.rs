@@ -71,7 +71,9 @@ impl<'py> Outputs<'py> {
                 Err(Refusal::Unfit(problem)) => {
                     return refuse(format!("`out` for `{name}` {problem}"));
                 }
-                Err(Refusal::NoTensor) => return refuse(format!("`out` for `{name}` is no array")),
+                Err(Refusal::NoTensor) => {
+                    return refuse(format!("`out` for `{name}` is not an array"));
+                }
             };
             if !foreign.is_dense() {
                 // A copy would receive the result instead.

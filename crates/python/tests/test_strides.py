@@ -42,7 +42,7 @@ def test_views_of_arrays(view, rng):
         assert not said
     else:
         assert [str(warning.message) for warning in said] == [
-            "scale: `x` is copied at every call, because kernels cannot read it with these strides; pass .contiguous() or "
+            "scale: `x` is copied on every call, because kernels cannot read it with these strides; pass .contiguous() or "
             "numpy.ascontiguousarray(...) to copy it once"
         ]
     with warnings.catch_warnings():

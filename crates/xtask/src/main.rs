@@ -40,7 +40,7 @@ from there with `--resume`, replays its failures with `--recheck` and writes a p
 `tune` tunes every example at odd sizes with the command of a release build: no candidate may be wrong,
 crash or fail to build.
 
-`study` prints what the search over pipelines is worth on the applications of the benchmarks: tables 1 to 3
+`study` evaluates the pipeline search on the benchmark applications: tables 1 to 3
 and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.";
 
 fn main() -> ExitCode {

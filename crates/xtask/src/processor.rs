@@ -59,7 +59,7 @@ impl Watchdog {
         if now.seconds - *self.since.get_or_insert(now.seconds) > self.limit {
             return Some(format!("no output for {:.0} s of CPU time", self.limit));
         }
-        (self.idle > self.most_idle).then(|| "waits for something that does not come".to_owned())
+        (self.idle > self.most_idle).then(|| "is idle".to_owned())
     }
 }
 
@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(hangs, "no output for 10 s of CPU time");
         let mut dog = Watchdog::new(10.0, 2);
         assert_eq!((dog.look(at(0.0, false)), dog.look(at(0.0, false))), (None, None));
-        assert_eq!(dog.look(at(0.0, false)).unwrap(), "waits for something that does not come");
+        assert_eq!(dog.look(at(0.0, false)).unwrap(), "is idle");
     }
 }

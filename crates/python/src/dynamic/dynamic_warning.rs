@@ -21,7 +21,7 @@ pub(super) fn warning(definition: &Definition, program: &Program, sizes: &Sizes)
         Some(format!("`{name}` cannot be dynamic: {reason}"))
     };
     let all: Vec<String> = named.iter().filter_map(one).collect();
-    let each = "each of its values has a kernel of its own";
+    let each = "each value gets its own kernel";
     let text = format!("{}; {each}", all.join("; "));
     (!all.is_empty()).then(|| definition.signature.says(&text))
 }
@@ -34,7 +34,7 @@ fn reason(
     name: &str,
 ) -> Option<&'static str> {
     if definition.choices.target.gpu().is_some() {
-        return Some("kernels of devices are for one value each");
+        return Some("device kernels have fixed sizes");
     }
     if Cut::of(definition, program, sizes, &[name.to_owned()]).is_some() {
         return None;

@@ -45,13 +45,13 @@ impl Empty {
         let larger = Specialised::program(definition, &at(3))?;
         let def = definition.module.def(&definition.signature.name)?;
         if let Some(size) = def.nonlinear_sizes().iter().find(|size| is_zero(&size.to_string())) {
-            return Err(refused(format!("a range does not follow `{size}` in proportion")));
+            return Err(refused(format!("a range is not linear in `{size}`")));
         }
         for value in TRIED {
             // A window may be longer than the size.
             let Ok(other) = Specialised::program(definition, &at(value)) else { continue };
             if let Some(tensor) = unexpected(&program, &larger, &other, value) {
-                let why = format!("an extent of `{tensor}` does not follow it in proportion");
+                let why = format!("an extent of `{tensor}` is not linear in it");
                 return Err(refused(why));
             }
         }

@@ -135,7 +135,7 @@ fn strides(
         let Some(strides) = given.get(&input.name) else { continue };
         if input.is_const || is_checked || program.with_strides(number, strides).is_none() {
             let advice = format!(
-                "{}: `{}` is copied at every call, because {}; pass .contiguous() or numpy.ascontiguousarray(...) to copy it once",
+                "{}: `{}` is copied on every call, because {}; pass .contiguous() or numpy.ascontiguousarray(...) to copy it once",
                 definition.signature.name,
                 input.name,
                 if input.is_const {

@@ -159,7 +159,7 @@ pub(super) fn borrow(
 /// The current stream of a library.
 fn current_stream(object: &Bound<'_, PyAny>, api: &Exchange, number: i32) -> Result<u64, Refusal> {
     let Some(current) = api.current_stream else {
-        let text = "is on a device whose stream its library does not tell; pass .cpu()";
+        let text = "is on a device, but its library does not expose the stream; pass .cpu()";
         return Err(Refusal::Unfit(text.to_owned()));
     };
     let mut stream = std::ptr::null_mut();
@@ -185,7 +185,9 @@ pub(super) fn take(object: &Bound<'_, PyAny>, library: Library) -> Result<Foreig
             let guard = Guard::Dlpack(DlpackGuard::Versioned(held));
             if (*held).version.major != 1 {
                 let major = (*held).version.major;
-                return Err(Refusal::Unfit(format!("speaks DLPack {major}, and we speak 1")));
+                return Err(Refusal::Unfit(format!(
+                    "uses DLPack {major}, but only version 1 is supported"
+                )));
             }
             return describe(&(*held).tensor, (*held).flags & READ_ONLY == 0, library, guard);
         }
@@ -239,9 +241,7 @@ fn device(kind: i32, number: i32) -> Result<Device, Refusal> {
     match kind {
         CPU | CUDA_HOST => Ok(Device::Processor),
         CUDA => Ok(Device::Cuda { number, stream: None }),
-        _ => Err(Refusal::Unfit(
-            "is neither in the CPU's memory nor in CUDA's; pass .cpu()".to_owned(),
-        )),
+        _ => Err(Refusal::Unfit("is neither in CPU nor in CUDA memory; pass .cpu()".to_owned())),
     }
 }
 

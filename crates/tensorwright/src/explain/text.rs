@@ -13,7 +13,7 @@ impl Display for Explanation {
         writeln!(f, "  from {}, program {}", self.source, self.hash)?;
         tensors(f, "Inputs", &self.inputs)?;
         tensors(f, "Outputs", &self.outputs)?;
-        writeln!(f, "\nStages, and why each range is what it is")?;
+        writeln!(f, "\nStages and the derivation of each range")?;
         for (number, stage) in self.stages.iter().enumerate() {
             self.stage(f, number + 1, stage)?;
         }
@@ -67,9 +67,9 @@ impl Explanation {
         for (verb, access) in reads.chain(positions) {
             let why = match access.in_bounds {
                 InBounds::Always => "always in bounds",
-                InBounds::Guarded => "in bounds wherever the conditions around it hold",
+                InBounds::Guarded => "in bounds by the conditions around it",
                 InBounds::Checked => "depends on data: checked when it runs",
-                InBounds::Scanned => "computed before, or the start where there is none",
+                InBounds::Scanned => "an earlier element, or the initial value",
             };
             writeln!(f, "       {verb} {}: {why}", access.text)?;
         }

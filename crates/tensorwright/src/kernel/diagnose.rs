@@ -145,7 +145,7 @@ pub(super) fn out_of_bounds(program: &Program, read: CheckedRead) -> Diagnostics
     let diagnostic = Diagnostic::new(Code::IndexOutOfBounds, read.place, message)
         .here("a subscript from data is out of bounds")
         .note("the subscript is computed from data, so it is checked when the program runs")
-        .help("`run --reference` finds the element, and takes its time");
+        .help("`run --reference` finds the element, but is slow");
     Diagnostics::new(source.clone(), vec![diagnostic])
 }
 

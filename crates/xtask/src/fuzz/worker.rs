@@ -139,7 +139,7 @@ fn failure(shared: &Shared<'_>, index: u64) -> Option<String> {
     let took = thread_seconds() - before;
     shared.read.fetch_add(u64::from(reached >= Reached::Read), Relaxed);
     shared.used.fetch_add(u64::from(reached == Reached::Used), Relaxed);
-    (took > limit).then(|| format!("took {took:.1} s of processor time, more than {limit:.1} s"))
+    (took > limit).then(|| format!("took {took:.1} s of CPU time, more than {limit:.1} s"))
 }
 
 fn run_one(shared: &Shared<'_>, input: &mut Input) -> Result<Reached, String> {
