@@ -1,4 +1,4 @@
-"""What is wrong is said, with the place, and what to do."""
+"""Error messages name the problem, its place, and the remedy."""
 
 import numpy as np
 import pytest

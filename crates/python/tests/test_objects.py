@@ -1,4 +1,4 @@
-"""Code that one process compiled is found by the next one."""
+"""The object cache shares compiled code between processes."""
 
 import os
 import subprocess

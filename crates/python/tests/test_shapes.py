@@ -1,4 +1,4 @@
-"""Shapes that change from call to call: few kernels compute them all, and results are those of NumPy."""
+"""Dynamic shapes: few kernels serve all shapes, with NumPy's results."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Tensors that do not lie in memory row by row: read where they are if they are part of a dense tensor, copied otherwise."""
+"""Non-contiguous tensors: dense views are read in place, others are copied."""
 
 import warnings
 
@@ -53,7 +53,7 @@ def test_views_of_arrays(view, rng):
 
 
 def test_nothing_outside_of_a_view_is_read():
-    """The elements lie between pages that cannot be read."""
+    """The elements lie between unreadable pages."""
     import ctypes
     import mmap
 
