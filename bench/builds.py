@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares two builds of the command on the written schedules of bench/cases.json, interleaved.
+"""Compares two builds of the command on the schedules of bench/cases.json, interleaved.
 
     bench/builds.py OLD NEW [--rounds 7] [--only NAME]
 

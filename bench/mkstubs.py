@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stand-ins for the CUDA libraries that the usual torch wheel links to: mkstubs.py SITE-PACKAGES/torch/lib OUT
+"""Stubs of the CUDA libraries that the usual torch wheel links to: mkstubs.py SITE-PACKAGES/torch/lib OUT
 
 With them, and the CUDA runtime itself, it can be imported on a machine without CUDA and without downloading
 gigabytes; code for CPUs is untouched. Needs a C compiler and binutils.
@@ -23,7 +23,7 @@ def lines(*command):
 
 
 def scan(directory):
-    """The libraries that are needed, the library of each symbol version, and the symbols of each version."""
+    """The needed libraries, the library of each symbol version, and the symbols of each version."""
     needed, home, symbols = set(), {}, collections.defaultdict(set)
     for file in directory.glob("*.so*"):
         for line in lines("readelf", "-d", file):
@@ -48,7 +48,7 @@ def definitions(names):
 
 
 def texts(library, home, symbols):
-    """The C text of a stand-in and its version script."""
+    """The C source of a stub and its version script."""
     source = script = ""
     for version, where in home.items():
         if where == library and symbols[version]:

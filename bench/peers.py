@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kernels of examples/schedules beside PyTorch and NumPy's OpenBLAS, interleaved in one process.
+"""Kernels of examples/schedules against PyTorch and NumPy's OpenBLAS, interleaved in one process.
 
 Every kernel is exported as a shared library by the command and called through its C interface, so
 one process times all of them in turn and the noise of the machine meets them alike. Reported is the
@@ -43,7 +43,7 @@ ROOT = HERE.parent
 
 
 def aligned(shape):
-    """Random numbers in memory that begins at a cache line."""
+    """Random numbers in cache-line-aligned memory."""
     count = int(np.prod(shape))
     raw = np.empty(count * 4 + 64, np.uint8)
     start = -raw.ctypes.data % 64
@@ -57,7 +57,7 @@ def sizes(case):
 
 
 def problem(case):
-    """Inputs, the shape of the result, and what peers compute: a function per peer."""
+    """Inputs, the shape of the result, and a function per peer."""
     s = sizes(case)
     peers = {}
     if case["def"] == "gemm":

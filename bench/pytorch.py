@@ -1,4 +1,5 @@
-"""Tensorwright beside PyTorch, from Python: what calls cost, training, shapes that change, seven operators, and values that are kept.
+"""Tensorwright against PyTorch, from Python: call overhead, training, dynamic shapes, seven operators, and
+saved values.
 
     python bench/pytorch.py                      # all tables
     python bench/pytorch.py overheads training   # some
@@ -26,7 +27,7 @@ import tensorwright as tw  # noqa: E402
 
 
 def compare(*calls, seconds=0.3, rounds=7):
-    """The seconds of each call, best of rounds in turns."""
+    """The seconds of each call: the best of interleaved rounds."""
     counts = []
     for call in calls:
         call()
@@ -84,7 +85,7 @@ DIMS = {"norm": ["ND", "D", "D"], "bias_gelu_residual_norm": ["ND", "D", "ND", "
 
 
 def overheads(_):
-    """Kernels of eight numbers: nearly all of a call is overhead."""
+    """Kernels of eight numbers, dominated by call overhead."""
     add = tw.define("def add(float(N) a, float(N) b) -> (c) { c(i) = a(i) + b(i) }").add
     registered = tw.torch.register(add, backward=True)
     a, b = torch.ones(8), torch.ones(8)
@@ -172,7 +173,7 @@ def training(choices):
 
 
 class TorchsNorm(torch.autograd.Function):
-    """PyTorch's kernels of a norm as an operator that a user writes has them: autograd calls Python."""
+    """PyTorch's norm kernels in a user-defined autograd function, which calls Python."""
 
     @staticmethod
     def forward(ctx, x, g, b):
@@ -187,7 +188,7 @@ class TorchsNorm(torch.autograd.Function):
 
 
 def norm_kernels(module):
-    """The kernels of a norm, forward and backward, as autograd calls them: ours, and torch's."""
+    """Norm kernels, forward and backward, called by autograd: ours and torch's."""
     x, g, b, seed = (torch.randn(shape) for shape in [(256, 768), (768,), (768,), (256, 768)])
     forward, gradient, saved = module.training("norm", ["x", "g", "b"])
     taken = [name for name, *_ in gradient.parameters()]
@@ -207,7 +208,7 @@ def norm_kernels(module):
 
 
 def shapes(choices):
-    """Random batch sizes: few kernels, beside a kernel for each."""
+    """Random batch sizes: few kernels, against one kernel per size."""
     rows = []
     draw = random.Random(0)
     sizes = [draw.randint(1, 2048) for _ in range(choices.sizes)]
@@ -341,7 +342,7 @@ def attention(float(H,T,D) q, float(H,T,D) k, float(H,T,D) v) -> (o) {
 
 
 def saving(_):
-    """Kernels of a forward pass and its gradient, which computes values again or takes those that were kept."""
+    """Kernels of a forward pass and its gradient, with recomputed or saved values."""
     module, rows = tw.define(SAVING), []
     for name, shapes in [
         ("norm", [(256, 768), (768,), (768,)]),

@@ -1,4 +1,4 @@
-"""Tests of the harness itself, with two small workloads, NumPy as the only real peer, and peers that misbehave.
+"""Tests of the harness: two small workloads, NumPy as the only real peer, and misbehaving peers.
 
     bench/install ours numpy
     target/bench/numpy/bin/python -m unittest discover bench
@@ -62,7 +62,7 @@ def workload(name):
 
 
 def wait_for(condition, seconds=20.0):
-    """Waits until something is so, and fails if that takes too long."""
+    """Waits for a condition; fails after a timeout."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -79,7 +79,7 @@ class Scratch(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def runner(self, body, name="test"):
-        """A runner in Python whose module is `body`."""
+        """A Python runner with the module `body`."""
         script = self.directory / f"{name}.py"
         script.write_text(PEER.format(peers=str(peers.PEERS), body=body))
         runner = Runner(name, [sys.executable, script], 1, self.directory / "log")
@@ -168,8 +168,8 @@ class Runners(Scratch):
 
 class Contests(Scratch):
     def contest(self, *bodies):
-        """Ours computes ones in a millisecond; the seconds and values of the peers are given. The runners are real,
-        but what a sample takes is said rather than slept: a busy machine must not decide a test."""
+        """Our runner computes ones in a millisecond; the peers' seconds and values are given. The runners are
+        real, but sample times are reported, not slept: load on the machine must not affect a test."""
         build = "import numpy\ndef build(w, i): return {{'': Variant(lambda: None, lambda: numpy.full(4, {}))}}"
 
         def runner(seconds, value, name, **more):
@@ -183,7 +183,7 @@ class Contests(Scratch):
             made.ask = answer
             return made
 
-        # Ours says more about what it built than peers do.
+        # Our runner reports more about its builds than peers do.
         ours = runner(0.001, 1.0, "ours", schedule="", compile_s=0.0)
         others = [(Peer("x"), runner(*body, f"peer{i}")) for i, body in enumerate(bodies)]
         entry = {"name": "w", "flops": 8, "bytes": 8, "output": [4], "inputs": {}}
@@ -268,7 +268,7 @@ class Devices(unittest.TestCase):
 
 class Quiet(unittest.TestCase):
     def attempts(self, *shares):
-        """Measures while others take these shares of a processor, one attempt after the other."""
+        """Measures with given loads of others, one attempt after the other."""
         left, taken = list(shares), []
 
         class Watch:
@@ -297,13 +297,13 @@ class Quiet(unittest.TestCase):
             process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
             if mine:
                 sessions.add(process.pid)
-            # It is still there to be asked when it has done its work, as a runner is.
+            # It is still running when its work is done, like a runner.
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
             busy = watch.busy()["others"]
             process.wait()
             return busy
 
-        # Whatever else the machine does is in both.
+        # Other load is in both.
         self.assertGreater(spin(mine=False), spin(mine=True) + 0.3)
 
 
@@ -329,7 +329,7 @@ class Whole(Scratch):
         self.assertEqual({r["workload"] for r in records}, {"gemm_32", "gemv_128"})
         for record in records:
             self.assertTrue(record.get("best", "").startswith("numpy"), record)
-            # No algorithm of a product rounds differently, so one kernel stands for both columns.
+            # No rewrite of a product rounds differently, so one kernel serves both columns.
             self.assertEqual(list(record["ours"]), ["exact"])
             self.assertGreater(record["ours"]["exact"]["median_ns"], 0)
             self.assertGreaterEqual(record["tuning"]["exact"]["trials"], 2)

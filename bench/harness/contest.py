@@ -1,4 +1,4 @@
-"""One workload at one number of threads: build, verify, then sample ours and every peer in turns."""
+"""One workload at one number of threads: build, verify, then sample our kernels and the peers in turns."""
 
 import statistics
 import time
@@ -10,19 +10,19 @@ from . import inputs, quiet
 from .runner import RunnerFailed
 
 PAUSE = 0.02
-"""Seconds after each sample, in which the threads of a runner fall asleep before the next one begins: those of OpenMP
-spin for up to 17 ms on processors whose pause instruction is slow."""
+"""Seconds between samples, so that the threads of a runner go to sleep: OpenMP's spin for up to 17 ms on
+processors with a slow pause instruction."""
 SCREEN_ROUNDS = 3
 SCREEN_FACTOR = 1.5
-"""Variants this much slower than the best peer are dropped after the first rounds."""
+"""Variants slower than the best peer by this factor are dropped after the first rounds."""
 SCREENED = "screened"
 SHORT = 50e-6
-"""Below so many seconds the cost of a call is reported."""
+"""Call overhead is reported for workloads shorter than this, in seconds."""
 
 
 @dataclass
 class Contender:
-    """A variant of a runner, with the median of each sample so far."""
+    """A variant of a runner, with the medians of its samples."""
 
     runner: object
     variant: str
@@ -55,7 +55,8 @@ def quartiles(values):
 
 
 class Contest:
-    """Ours against all peers on one workload. `ours` are runners by columns; the first one's results count."""
+    """Our kernels against all peers on one workload. `ours` are runners by column; the first column's results
+    count."""
 
     def __init__(self, workload, ours, peers, settings, scratch, say):
         self.workload, self.our_runners, self.peers = workload, ours, peers
@@ -67,11 +68,11 @@ class Contest:
 
     @property
     def first(self):
-        """The kernel of ours that all are compared with."""
+        """Our kernel that all are compared with."""
         return next(iter(self.ours.values()))
 
     def build(self, runner, limit):
-        """The contenders of a runner; what keeps it from taking part is noted."""
+        """The variants of a runner; its errors are recorded."""
         self.say(f"building {runner.name}")
         try:
             reply = runner.ask("build", workload=self.workload, inputs=str(self.scratch), limit=limit)
@@ -94,7 +95,7 @@ class Contest:
         return np.load(path)
 
     def enter(self):
-        """Builds everybody and compares the results, before anything is timed."""
+        """Builds all variants and compares their results before timing."""
         allowed, result = inputs.tolerance(self.workload), None
         for column, runner in self.our_runners.items():
             mine = self.build(runner, 300.0)
@@ -121,8 +122,7 @@ class Contest:
                     self.troubles[contender.name] = f"differs from ours by {contender.error:.1e} of the largest value"
 
     def rounds(self):
-        """Samples in turns. Every round begins with ours and ends before the next round's, so that each sample of a
-        peer lies between two of ours. Gives the samples of all."""
+        """Samples in turns and returns all samples. Each sample of a peer lies between two of ours."""
         for contender in self.everybody():
             contender.times = []
             if contender.dropped == SCREENED:
@@ -150,7 +150,7 @@ class Contest:
         return [*self.ours.values(), *self.contenders]
 
     def sessions(self):
-        """The process groups that take part."""
+        """The process groups of the runners."""
         runners = (*self.our_runners.values(), *(runner for _, runner in self.peers))
         return {runner.process.pid for runner in runners if runner.process}
 
@@ -158,28 +158,28 @@ class Contest:
         return [contender for contender in self.contenders if not contender.dropped]
 
     def screen(self):
-        """Drops who is far behind, so that the time goes to those who may win. The fastest samples are compared: a
-        disturbance in one of the first rounds must not cost a good peer its place."""
+        """Drops variants that are far behind, to save time. Compares the fastest samples: a disturbance in an
+        early round must not drop a good peer."""
         best = min((min(contender.times) for contender in self.alive()), default=0.0)
         for contender in self.alive():
             if min(contender.times) > SCREEN_FACTOR * best:
                 contender.dropped = SCREENED
 
     def ratios(self, contender, ours):
-        """A peer's time by ours, round by round: the mean of ours before and after it."""
+        """A peer's time divided by ours, round by round: by the mean of ours before and after it."""
         mine = ours.times
         around = [(mine[i] * mine[i + 1]) ** 0.5 for i in range(len(mine) - 1)]
         return [theirs / ours for theirs, ours in zip(contender.times, around, strict=False)]
 
     def roof(self):
-        """What the machine can do for this workload now; the best of two glances."""
+        """The machine's current roofline for this workload: the better of two probes."""
         written = 4 * int(np.prod(self.workload["output"]))
         looks = [self.first.runner.ask("roof", bytes=self.workload["bytes"], written=written) for _ in range(2)]
         best = {key: round(max(look[key] for look in looks), 2) for key in ("gflops", "gbps")}
         return {**best, "bandwidth": looks[0]["bandwidth"]}
 
     def overheads(self, best):
-        """What an empty call costs, for ours and the best peer, where that matters."""
+        """The call overhead of our kernel and the best peer, for short workloads."""
         compared = [contender for contender in (self.first, best) if contender]
         if all(contender.median >= SHORT * 1e9 for contender in compared):
             return {}
@@ -199,7 +199,7 @@ class Contest:
         }
 
     def own(self, contender, best):
-        """What is known of a kernel of ours, beside the best peer."""
+        """The measurements of our kernel and the best peer."""
         built = self.built[contender.runner.name]
         return {
             "median_ns": round(contender.median, 1),
@@ -221,7 +221,7 @@ class Contest:
             why = (self.troubles[runner.name] for runner in self.our_runners.values() if runner.name in self.troubles)
             return {"failed": next(why, "?"), "troubles": self.troubles}
         if not self.contenders and self.denials:
-            # The others agree with each other or not: either way nothing is known to be right.
+            # Whether or not the others agree with each other, no reference is known.
             return {"failed": "the result differs from every peer's", "troubles": self.troubles}
         roof = self.roof()
         samples, busy = quiet.quietest(self.rounds, self.sessions)

@@ -21,7 +21,7 @@ from .tuning import has_fast, tune
 
 @contextlib.contextmanager
 def locked():
-    """Holds the file that BENCH_LOCK names, for machines on which others measure as well."""
+    """Holds the lock file in BENCH_LOCK, for machines with other benchmarks."""
     path = os.environ.get("BENCH_LOCK")
     if not path:
         yield
@@ -32,7 +32,7 @@ def locked():
 
 
 class Progress:
-    """One line that says what is happening; the last of each workload stays."""
+    """A status line; the last one of each workload stays."""
 
     def __init__(self, total):
         self.total, self.done = total, 0
@@ -49,7 +49,8 @@ class Progress:
 
 
 def builds(ours, others, run, settings):
-    """What is tuned: `(name, runner, kernel, command, records)` of ours, and of another build that takes part."""
+    """The builds to tune, ours and another one that takes part: `(name, runner, kernel, command,
+    records)`."""
     tuned = [(name, runner, run.kernels[name]) for name, runner in ours.items() if run.kernels[name].tuned]
     found = [(name, runner, kernel, run.command, kernel.db(settings)) for name, runner, kernel in tuned]
     first = Kernel("exact", settings.mode[0])
@@ -65,7 +66,7 @@ def measure(suite, workload, threads, runners, run, settings, say):
     start = time.time()
     record = {"suite": suite.name, "workload": workload["name"], "threads": threads, "family": workload["family"]}
     record.update(flops=workload["flops"], bytes=workload["bytes"])
-    # Where nothing but exact sums is known, one kernel stands for both.
+    # Without algebraic rewrites, one kernel serves both precisions.
     if set(ours) == {"exact", "fast"} and not has_fast(workload, threads, run):
         ours = {"exact": ours["exact"]}
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="inputs-", dir=settings.out))
@@ -95,7 +96,7 @@ def all_workloads(run, settings, journal):
         entered.append(peers.OtherBuild(settings.against))
     if missing:
         print(f"not installed, so left out: {', '.join(missing)}", file=sys.stderr)
-    # Threads outermost: the processes of peers have their number of threads for life.
+    # Threads are the outer loop: a peer's process has a fixed number of threads.
     jobs = [(threads, suite, workload) for threads in settings.threads for suite, workload in chosen]
     jobs = [job for job in jobs if not journal.has(job[1].name, job[2]["name"], job[0])]
     progress = Progress(len(jobs))
@@ -125,6 +126,6 @@ def main(arguments=None):
             all_workloads(run, settings, journal)
         except KeyboardInterrupt:
             interrupted = True
-            print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+            print("\ninterrupted; the same command resumes from here", file=sys.stderr)
     report.write(journal.records(), run, settings)
     return 130 if interrupted else 0

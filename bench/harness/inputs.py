@@ -1,11 +1,11 @@
-"""Inputs of workloads: random, and the same in every run."""
+"""Inputs of workloads: random and reproducible."""
 
 import zlib
 
 import numpy as np
 
 SHARP = 0.1
-"""Unsharp masking divides by pixels, so none may be zero."""
+"""Unsharp masking divides by pixels, so they must not be zero."""
 
 
 def values(workload, name, shape):
@@ -22,8 +22,8 @@ def values(workload, name, shape):
 
 
 def given(data, shape, random):
-    """An input that the workload describes: a number, or `[type, low, high]` for integers below `high`, or with a unit
-    after that for multiples of it."""
+    """An input described by the workload: a number, or `[type, low, high]` for integers below `high`,
+    optionally with a unit for multiples of it."""
     if not isinstance(data, list):
         return np.full(shape, data, np.int32 if isinstance(data, int) else np.float32)
     kind, low, high, *unit = data
@@ -38,7 +38,7 @@ def write(workload, directory):
 
 
 def tolerance(workload):
-    """The difference that two right results may have, as a share of the largest value.
+    """The allowed difference of two correct results, relative to the largest value.
 
     Rounding errors of a sum grow like the root of its length if they are independent; fast algorithms such as
     Winograd's lose a digit more.
@@ -48,7 +48,8 @@ def tolerance(workload):
 
 
 def difference(found, expected):
-    """The largest difference as a share of the largest value; infinite if shapes or values cannot be compared."""
+    """The largest difference relative to the largest value; infinite if shapes or values are not
+    comparable."""
     found, expected = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
     if found.shape != expected.shape or not np.isfinite(found).all():
         return float("inf")

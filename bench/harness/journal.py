@@ -1,10 +1,10 @@
-"""Results as they happen: one line of JSON for each workload and number of threads. A later run goes on from there."""
+"""Incremental results: one JSON line per workload and number of threads. A later run resumes from them."""
 
 import json
 
 
 class Journal:
-    """The file of results, of which the last line for a key counts."""
+    """The results file; the last line for a key counts."""
 
     def __init__(self, path):
         self.path = path
@@ -22,7 +22,7 @@ class Journal:
         return record["suite"], record["workload"], record["threads"]
 
     def has(self, suite, workload, threads):
-        """Whether there is a result; one that failed is tried again."""
+        """Whether there is a successful result; failures are repeated."""
         found = self.results.get((suite, workload, threads))
         return found is not None and "failed" not in found
 
@@ -32,5 +32,5 @@ class Journal:
             file.write(json.dumps(record) + "\n")
 
     def records(self):
-        """All results, in the order in which they were first measured."""
+        """All results, in the order of their first measurement."""
         return list(self.results.values())

@@ -1,4 +1,4 @@
-"""The peers: how each is started, and which workloads it is asked for."""
+"""The peers: how to start each, and for which workloads."""
 
 import pathlib
 import re
@@ -8,14 +8,14 @@ from .places import COMMAND, HOME, OURS, PEERS, python
 from .runner import Runner
 
 TVM_WORKLOADS = r"^(yolo_c8|mobilenet_dw_2|gemm_1024|conv2d_transpose_4|opevo_bmm1|tbmm_.*|mlp1)$"
-"""TVM takes minutes of tuning for each workload, so it is asked for a few."""
+"""Only a few workloads, because TVM tunes each for minutes."""
 
 HALIDE_LIMIT = 180.0
-"""Seconds in which an autoscheduler of Halide has to be done."""
+"""The time limit of Halide's autoschedulers, in seconds."""
 
 
 def zero_padded(workload):
-    """Whether a convolution pads its image: the search of Adams2019 was never seen to end for these."""
+    """Whether a convolution pads its image: the Adams2019 search does not terminate on these."""
     return workload["operator"] == "dwsep" or bool(workload.get("padding"))
 
 
@@ -28,11 +28,11 @@ class Peer:
     environment: str | None = None
     options: tuple = ()
     build_limit: float = 90.0
-    """Seconds until building a workload is given up."""
+    """The build timeout in seconds."""
     only: str = ""
-    """The workloads that it is asked for, as a pattern of their names."""
+    """A pattern of its workloads."""
     device: bool = False
-    """Whether it computes on devices, and not on processors."""
+    """Whether it runs on devices instead of processors."""
 
     def installed(self):
         if self.environment is None:
@@ -40,7 +40,7 @@ class Peer:
         return python(self.environment).exists()
 
     def wants(self, workload):
-        """Whether it is asked for a workload at all."""
+        """Whether it runs a workload."""
         if self.name == "halide-adams2019" and zero_padded(workload):
             return False
         return re.search(self.only, workload["name"]) is not None
@@ -70,7 +70,7 @@ class Peer:
             cuda = ":".join(map(str, libraries))
             return {"LD_LIBRARY_PATH": cuda, "TORCHINDUCTOR_CACHE_DIR": str(settings.out / "inductor")}
         if self.environment == "jax":
-            # More threads than one are those of the affinity mask.
+            # The affinity mask determines the number of threads.
             flags = {} if threads > 1 else {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
             return {"JAX_PLATFORMS": "cpu", **flags}
         return {}
@@ -95,7 +95,7 @@ PEER_LIST = (
 
 @dataclass(frozen=True)
 class OtherBuild:
-    """Another build of the project, as a peer: what a change costs or brings, in the same rounds."""
+    """Another build of the project, as a peer in the same rounds."""
 
     folder: pathlib.Path
     name: str = "other build"
@@ -106,7 +106,7 @@ class OtherBuild:
         return self.folder / COMMAND.name
 
     def db(self, settings):
-        """Its records of tuning."""
+        """Its tuning records."""
         return settings.out / "other-records.sqlite3"
 
     def wants(self, _workload):
@@ -120,13 +120,13 @@ class OtherBuild:
 
 
 def chosen(names, device=False):
-    """The peers of these names that are installed, and the names of those that are not."""
+    """The installed peers with these names, and the names of missing ones."""
     wanted = [peer for peer in PEER_LIST if peer.device == device and ("all" in names or peer.name in names)]
     return [peer for peer in wanted if peer.installed()], [peer.name for peer in wanted if not peer.installed()]
 
 
 def ours(threads, column, run, settings):
-    """The project's own runner, of the kernels of a column."""
+    """The project's runner, for the kernels of a column."""
     kernel = run.kernels[column]
     name = "tensorwright" if column == next(iter(run.kernels)) else f"tensorwright {column}"
     command = [run.ours, "--target", run.target or "native", "--threads", threads, "--db", kernel.db(settings), "--precision", kernel.precision]

@@ -1,4 +1,4 @@
-"""Where things are."""
+"""Paths."""
 
 import os
 import pathlib
@@ -16,6 +16,6 @@ OURS = PROGRAMS / "tensorwright-bench"
 
 
 def python(environment):
-    """The interpreter of a peer's environment. This one has NumPy, so it can do for that."""
+    """The interpreter of a peer's environment; this one as a fallback for NumPy."""
     path = HOME / environment / "bin" / "python"
     return pathlib.Path(sys.executable) if environment == "numpy" and not path.exists() else path

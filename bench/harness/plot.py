@@ -1,4 +1,4 @@
-"""The plot: a bar for each workload and number of threads, on a logarithmic scale around 1."""
+"""The plot: a bar per workload and number of threads, on a logarithmic scale around 1."""
 
 import math
 from xml.sax.saxutils import escape
@@ -7,14 +7,14 @@ from .suites import SUITES
 
 COLOURS = ("#2f6fb2", "#e08a2e", "#4a9a5c", "#8a5fb0")
 INK, FAINT, PAPER = "#222222", "#d8d8d8", "#ffffff"
-# What these become for readers with dark pages.
+# Colours for dark pages.
 DARK = dict(zip((INK, FAINT, PAPER, *COLOURS), ("#d6dbe1", "#454c55", "#1b1f24", "#6ba6e0", "#e9a55c", "#6dbb7e", "#b393d3"), strict=True))
 BAR, GAP, LABELS, WIDTH, RIGHT = 7, 6, 210, 620, 90
 TICKS = (0.01, 0.03, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 
 
 class Scale:
-    """From ratios to places."""
+    """Maps ratios to coordinates."""
 
     def __init__(self, ratios):
         self.low, self.high = min(0.5, *ratios), max(2.0, *ratios)
@@ -34,13 +34,13 @@ def text(x, y, content, *, anchor="start", size=11, weight="normal", colour=INK)
 
 
 def style():
-    """Other colours where pages are dark."""
+    """Colours for dark pages."""
     rules = [f'[{key}="{light}"] {{ {key}: {dark}; }}' for light, dark in DARK.items() for key in ("fill", "stroke")]
     return "\n".join(["<style>", "@media (prefers-color-scheme: dark) {", *rules, "}", "</style>"])
 
 
 def bar(scale, ratio, fast, y, colour):
-    """A bar from 1 to the ratio, with its quartiles as a line; a diamond where faster rounding gets."""
+    """A bar from 1 to the ratio, with a line for its quartiles, and a diamond for fast precision."""
     low, middle, high = ratio
     one, end = scale(1.0), scale(middle)
     centre = y + BAR / 2

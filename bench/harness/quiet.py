@@ -1,4 +1,4 @@
-"""Whether the machine was left alone during a measurement: what other processes and other machines took of it."""
+"""Detects other load during a measurement: other processes, and time stolen by the host."""
 
 import os
 import time
@@ -6,31 +6,31 @@ import time
 TICKS = os.sysconf("SC_CLK_TCK")
 
 NOISE = 0.05
-"""Up to this share of one processor, for others and for steal together, is taken for quiet."""
+"""The share of one processor, for other processes and steal together, that counts as quiet."""
 
 ATTEMPTS = 4
-"""A measurement that was not quiet is taken again, up to three times."""
+"""A disturbed measurement is repeated up to three times."""
 
 PAUSE = 2.0
-"""Seconds to wait before it is taken again, and twice and three times as long before the next ones."""
+"""Seconds before the first repetition; the following ones wait two and three times as long."""
 
 
 def machine_ticks():
-    """Ticks of all processors that were used, and that the host gave to other machines."""
+    """Used ticks of all processors, and ticks stolen by the host."""
     with open("/proc/stat") as file:
         user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = map(int, file.readline().split()[1:])
     return user + nice + system + irq + softirq, steal
 
 
 def own_ticks(sessions):
-    """Ticks of this process and of all in the sessions of the runners, children that have ended included."""
+    """Ticks of this process and of all processes in the runners' sessions, including ended children."""
     total = 0
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         try:
             with open(f"/proc/{entry.name}/stat") as file:
-                # The name of a program may hold anything, brackets and blanks included.
+                # A program name may contain any characters, including brackets and blanks.
                 fields = file.read().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
@@ -40,14 +40,14 @@ def own_ticks(sessions):
 
 
 class Watch:
-    """Watches from its making to `busy`."""
+    """Measures other load between its creation and `busy`."""
 
     def __init__(self, sessions):
         self.sessions = sessions
         self.start = (time.monotonic(), *machine_ticks(), own_ticks(sessions()))
 
     def busy(self):
-        """What others used, and what was stolen, as shares of one processor."""
+        """The load of others and the stolen time, as shares of one processor."""
         began, used, stolen, own = self.start
         seconds = max(time.monotonic() - began, 1e-3)
         now_used, now_stolen = machine_ticks()
@@ -61,8 +61,8 @@ def is_quiet(busy):
 
 
 def quietest(measure, sessions):
-    """Measures until the machine is quiet meanwhile, at most `ATTEMPTS` times: the quietest result, with what was
-    going on and how often it was tried."""
+    """Repeats a measurement until the machine is quiet, at most `ATTEMPTS` times: returns the quietest result
+    with the load and the number of attempts."""
     best = None
     for attempt in range(1, ATTEMPTS + 1):
         watch = Watch(sessions)

@@ -11,12 +11,13 @@ from .text import shown, table
 
 
 def first(record):
-    """Our kernel of the first column: exact sums, unless only fast ones were wanted, or the first of several modes."""
+    """Our kernel of the first column: exact, unless only fast was requested, or the first of several
+    modes."""
     return next(iter(record["ours"].values()))
 
 
 def of_column(record, column):
-    """Our kernel of a column. Exact ones are used where nothing else is known."""
+    """Our kernel of a column; the exact one if there is no other."""
     return record["ours"].get(column, first(record))
 
 
@@ -43,7 +44,7 @@ def of(records, suite, threads):
 
 
 def mean(ratios):
-    """The geometric mean of medians, with those of the lower and the upper quartiles as its spread."""
+    """The geometric mean of medians, with those of the lower and upper quartiles as its spread."""
     low, middle, high = (geometric_mean([ratio[i] for ratio in ratios]) for i in range(3))
     return f"**{middle:.2f}** ({low:.2f} to {high:.2f})"
 
@@ -52,7 +53,7 @@ COLUMNS = {"exact": "exact sums", "fast": "faster rounding allowed"}
 
 
 def goals(records, run):
-    """Suites with their geometric means and what is asked of them."""
+    """Suites with their geometric means and goals."""
     rows = [["suite", "threads", "workloads"]]
     for column in run.kernels:
         rows[0] += [COLUMNS.get(column, column), "goal", "least", "goal", "below"]
@@ -106,7 +107,7 @@ def suite_table(records, suite, threads, run):
 
 
 def roundings(records):
-    """Kernels that use an algorithm which rounds differently, and how far their results are from exact sums."""
+    """Kernels with algebraic rewrites, and the difference of their results from exact sums."""
     growth = "errors by those of direct sums, for data of one magnitude"
     rows = [["workload", "threads", growth, "largest difference to exact sums"]]
     for r in records:
@@ -117,7 +118,7 @@ def roundings(records):
 
 
 def overheads(records):
-    """What empty calls cost, beside the short kernels for which that matters."""
+    """The call overhead of short kernels."""
     rows = [["workload", "threads", "ours", "of that an empty call", "best peer", "its time", "of that an empty call"]]
     for r in records:
         if r.get("overhead_ns") and r["best"]:
@@ -130,7 +131,7 @@ def overheads(records):
 
 
 def losses(records):
-    """What falls short of its goal, with what is known of the cause."""
+    """Results below their goal, with known causes."""
     notes_file = BENCH / "notes.json"
     notes = json.loads(notes_file.read_text()) if notes_file.exists() else {}
     short = []
@@ -154,7 +155,7 @@ def losses(records):
 
 
 def busy_text(records):
-    """Whether the machine had other work to do."""
+    """Whether other load disturbed the run."""
     again = sum(r["busy"]["attempts"] > 1 for r in records)
     never = sum(not r["busy"]["quiet"] for r in records)
     text = (
@@ -179,7 +180,7 @@ def peer_list(records):
 
 
 def troubles(records):
-    """What kept peers out, other than that they lack an operator."""
+    """Failures of peers, except missing operators."""
     found = {}
     for r in records:
         for peer, why in r.get("troubles", {}).items():
@@ -194,7 +195,7 @@ def troubles(records):
 
 
 def own_version(records):
-    """The version that was measured."""
+    """The measured version."""
     found = {r["versions"]["tensorwright"] for r in records if "tensorwright" in r.get("versions", {})}
     return " and ".join(sorted(version.replace("tensorwright", "Tensorwright") for version in found)) or "Tensorwright"
 

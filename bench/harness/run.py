@@ -1,4 +1,4 @@
-"""What makes measurements one run: the programs, the budget and the machine. It may take many sittings."""
+"""A run: programs, budget and machine. It may take several sessions."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ def output(*command):
 
 
 def budget(settings):
-    """What has to be the same for all results of a run."""
+    """Settings that must be equal for all results of a run."""
     seconds = {suite.name: settings.time or suite.seconds for suite in SUITES}
     return {
         "rounds": settings.rounds,
@@ -33,7 +33,7 @@ def budget(settings):
 
 
 def machine(command):
-    """The processor, and what it can do at the moment."""
+    """The processor and its current peaks."""
     text = output(command, "machine", "--format", "json")
     found = json.loads(text) if text else {}
     found["system"] = f"{platform.system()} {platform.release()}"
@@ -41,7 +41,8 @@ def machine(command):
 
 
 class Run:
-    """A run, as `run.json` describes it. Its programs are copies, so that later sittings measure the same ones."""
+    """A run, as described by `run.json`. It copies its programs, so that later sessions measure the same
+    ones."""
 
     def __init__(self, out, about):
         self.out, self.about = out, about
@@ -53,21 +54,21 @@ class Run:
 
     @property
     def kernels(self):
-        """What is measured of ours, by the names of columns; the first one's results count."""
+        """Our kernels by column; the first column's results count."""
         return kernels(self.precisions, self.about["modes"])
 
     @property
     def target(self):
-        """The device that is measured on, if it is not the processor."""
+        """The measured device; `None` for the processor."""
         return self.about.get("target")
 
     def seconds(self, suite):
-        """How long workloads of a suite are tuned."""
+        """The tuning time per workload of a suite."""
         return self.about["time_s"][suite]
 
     @classmethod
     def read(cls, out):
-        """The run of a directory; `None` if there is none."""
+        """The run in a directory; `None` if there is none."""
         path = out / "run.json"
         if not path.exists():
             return None
@@ -97,7 +98,7 @@ class Run:
 
     @classmethod
     def resume_or_start(cls, settings):
-        """The run of the directory, if it is one of these settings."""
+        """The run in the directory, if its settings match."""
         if settings.fresh:
             forget(settings.out)
         run = cls.read(settings.out)
@@ -114,7 +115,7 @@ class Run:
 
 
 def forget(out):
-    """Removes a run: its results, its programs and its records of tuning."""
+    """Removes a run: its results, programs and tuning records."""
     records = pathlib.Path(out).glob("*records.sqlite3*")
     for path in (out / "bin", out / "run.json", out / "results.jsonl", *records):
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Runners: the long-lived processes that build workloads and take samples of them."""
+"""Runners: long-lived processes that build workloads and take samples."""
 
 import contextlib
 import ctypes
@@ -16,49 +16,49 @@ PRIORITY = -10
 
 
 class RunnerFailed(Exception):
-    """The process ended, or took too long and was ended."""
+    """The process ended or timed out."""
 
 
 def processors(threads):
-    """The processors of a measurement: the last ones, as the first ones take more interrupts."""
+    """The processors of a measurement: the last ones, because the first ones handle more interrupts."""
     return sorted(os.sched_getaffinity(0))[-threads:]
 
 
 def environment(threads, extra):
-    """What has to be fixed before libraries are loaded: the number of threads, and that memory is kept."""
+    """Variables to set before libraries are loaded: the number of threads, and keeping memory."""
     variables = dict(os.environ)
     names = ("OMP", "MKL", "OPENBLAS", "HL", "TVM")
     variables.update({f"{name}_NUM_THREADS": str(threads) for name in names})
-    # Threads that wait for each other on one processor take a hundred times as long. Our pool binds its threads; those
-    # of OpenMP are told to.
+    # Threads that wait for each other on one processor are a hundred times slower. Our pool pins
+    # its threads; OpenMP's are told to.
     places = ",".join(f"{{{processor}}}" for processor in processors(threads))
     variables.update(OMP_PROC_BIND="true", OMP_PLACES=places)
-    # Fresh results would otherwise fault in their pages at every call.
+    # Otherwise fresh results would fault in their pages on every call.
     variables.update(MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_=str(1 << 34), MALLOC_TOP_PAD_=str(1 << 28))
     variables.update(NPROC=str(threads), PYTHONDONTWRITEBYTECODE="1", **extra)
     return variables
 
 
 def take_priority():
-    """Puts the calling process, which leads a session of its own, ahead of others if that is permitted.
+    """Raises the priority of the calling process, a session leader, if permitted.
 
     On a busy machine, two threads that wait for each other otherwise take a hundred times as long.
     """
     with contextlib.suppress(OSError):
         os.nice(PRIORITY)
-    # Where sessions are scheduled as groups, the priority of a process counts inside its own only.
+    # With session groups, a process's priority only counts within its group.
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:
         group.write(str(PRIORITY))
 
 
 def end_with_driver(number):
-    """Has the calling process be sent a signal when the driver ends, however that ends."""
+    """Asks for a signal to the calling process when the driver ends."""
     with contextlib.suppress(OSError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
 
 class Runner:
-    """A process, started when it is first asked something and again after it failed."""
+    """A process, started by its first request and again after a failure."""
 
     def __init__(self, name, command, threads, log, extra=None):
         self.name, self.command, self.threads = name, [str(word) for word in command], threads
@@ -80,7 +80,7 @@ class Runner:
             )  # fmt: skip
 
     def ask(self, request, limit=120.0, **fields):
-        """The reply to a request; a process that takes longer than `limit` seconds is ended."""
+        """The reply to a request; a process that exceeds `limit` seconds is killed."""
         if self.process is None:
             self.start()
         try:
@@ -105,7 +105,7 @@ class Runner:
         return line
 
     def stop(self):
-        """Ends the process and what it started: compilers and workers are in its session."""
+        """Kills the process and its session: compilers and workers."""
         if self.process is None:
             return
         process, self.process = self.process, None

@@ -1,4 +1,4 @@
-"""Peers that have autoschedulers: what each of them took to schedule a workload, and how fast the result is."""
+"""Peers with autoschedulers: their scheduling times and results."""
 
 from .text import shown, table
 
@@ -9,7 +9,7 @@ TEXT = (
 
 
 def table_of(records, run):
-    """A row for each workload for which an autoscheduler was asked; empty if there is none."""
+    """A row per workload with an autoscheduler; empty if there are none."""
     asked = [r for r in records if any("schedule_s" in peer for peer in r["peers"])]
     names = sorted({name for r in asked for name in outcomes(r)})
     rows = [["workload", "threads", *(f"ours, {column}" for column in run.kernels), *names]]
@@ -25,7 +25,7 @@ def table_of(records, run):
 
 
 def outcomes(record):
-    """What became of each peer that schedules: its fastest variant, or what kept it out."""
+    """The result of each scheduling peer: its fastest variant or its error."""
     found = {}
     for peer in sorted(record["peers"], key=lambda peer: peer["median_ns"]):
         if "schedule_s" in peer:

@@ -58,7 +58,7 @@ def parse(arguments=None):
     if settings.target:
         if not re.fullmatch(r"opencl:\d+", settings.target):
             parser.error(f"--target: {settings.target} is not a device; it is written opencl:0")
-        # A device has as many threads as it has, so the processors of the machine are left to it.
+        # A device has its own threads; the host's processors stay free.
         settings.threads = [len(os.sched_getaffinity(0))]
     for_devices = {known.name for known in (*SUITES, *PEER_LIST) if known.device}
     mixed = [word for word in (*settings.suite, *settings.peers) if word in for_devices and not settings.target]

@@ -1,4 +1,4 @@
-"""The workload suites, and what is asked of them."""
+"""The workload suites and their goals."""
 
 import json
 import re
@@ -9,21 +9,21 @@ from .places import WORKLOADS
 
 @dataclass(frozen=True)
 class Suite:
-    """Files of workloads that are reported together."""
+    """Workload files that are reported together."""
 
     name: str
     title: str
     files: tuple
     mean: float | None = None
-    """The least geometric mean of the ratio of the best peer's time to ours."""
+    """The minimum geometric mean of the ratio of the best peer's time to ours."""
     floor: float | None = None
-    """The least ratio of any one workload."""
+    """The minimum ratio of each workload."""
     seconds: float = 30.0
-    """How long each workload is tuned."""
+    """The tuning time per workload."""
     only: str = ""
-    """The workloads of the files that belong to it, as a pattern of their names."""
+    """A pattern of its workloads in the files."""
     device: bool = False
-    """Whether it is for devices, which `--target` names, and not for processors."""
+    """Whether it is for devices (`--target`) instead of processors."""
 
 
 SUITES = (
@@ -45,7 +45,7 @@ SUITES = (
 
 
 def chosen(names, only, full_size, device=False):
-    """`[(suite, workload)]` of the named suites whose names match, of those for devices or for processors."""
+    """`[(suite, workload)]` of the named suites with matching names, for devices or for processors."""
     found = []
     for suite in SUITES:
         if suite.device != device or ("all" not in names and suite.name not in names):

@@ -1,4 +1,4 @@
-"""Tuning a workload by the command, unless the records have enough trials already."""
+"""Tunes a workload with the command, unless the records have enough trials."""
 
 import json
 import signal
@@ -10,13 +10,13 @@ from .runner import end_with_driver, take_priority
 
 
 def of(workload, threads, run):
-    """The options that name a workload and what it is computed on."""
+    """The options for a workload and its target."""
     named = [workload["file"], "--def", workload["def"], "--size", workload["size"]]
     return [*named, "--target", run.target] if run.target else [*named, "--threads", threads]
 
 
 def has_fast(workload, threads, run):
-    """Whether there are algorithms that need `--precision fast`."""
+    """Whether any algorithm needs `--precision fast`."""
 
     def algorithms(precision):
         text = output(run.command, "space", *of(workload, threads, run), "--precision", precision, "--format", "json")
@@ -26,16 +26,16 @@ def has_fast(workload, threads, run):
 
 
 def tune(suite, workload, threads, kernel, run, settings, runner, command, db):
-    """Tunes by the command of a build, and gives the trials and seconds that its records now hold."""
+    """Tunes with the command of a build, and returns the trials and seconds in its records."""
     known = runner.ask("records", workload=workload)
     if "error" in known:
         return {"trials": 0, "seconds": 0.0, "error": known["error"]}
     trials, time = run.about["trials"], run.seconds(suite.name)
-    # The modes that measure little have an end of their own.
+    # Modes with few measurements stop by themselves.
     done = known["trials"] >= trials or known["seconds"] >= 0.95 * time
     if done if kernel.mode == "autotune" else known["trials"] > 0:
         return known
-    # The runner holds the schedule of its last build only, so it may keep running; it sleeps.
+    # The runner only holds the schedule of its last build, so it may keep running; it sleeps.
     left = trials - known["trials"]
     seconds = max(1, round(time - known["seconds"]))
     line = [
@@ -50,7 +50,7 @@ def tune(suite, workload, threads, kernel, run, settings, runner, command, db):
 
 
 def execute(command, path):
-    """Runs the command with the priority of a measurement; when interrupted, it may still end its run properly."""
+    """Runs the command with measurement priority; an interrupt lets it finish properly."""
 
     def prepare():
         end_with_driver(signal.SIGINT)  # else it would go on, beside whoever holds the common lock by then

@@ -1,10 +1,10 @@
-"""What CLBlast's tuners print."""
+"""Parser for the output of CLBlast's tuners."""
 
 import re
 
 
 def rows(text):
-    """The configurations that a tuner printed as right: `(milliseconds, parameters)`, the fastest first."""
+    """The valid configurations in a tuner's output: `(milliseconds, parameters)`, fastest first."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     names, found = [], []
     for line in text.splitlines():

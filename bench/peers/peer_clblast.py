@@ -1,4 +1,4 @@
-"""CLBlast, a library of linear algebra for OpenCL devices, tuned for the sizes of the workload by its own tuners.
+"""CLBlast, a linear algebra library for OpenCL, tuned for each workload by its own tuners.
 
 `--device N` is the number of the OpenCL device among all of all platforms, `--seconds` how long each tuner may search.
 What they find stays in the directory `--state`.
@@ -22,7 +22,7 @@ OPTIONS = argparse.Namespace(device=0, seconds=600, state=pathlib.Path("clblast"
 ROW_MAJOR, CROSS_CORRELATION, SINGLE = 101, 151, 32
 PLAIN, TRANSPOSED = 111, 112
 KEPT = 5
-"""The configurations of a tuner that take part: its timings are of few runs."""
+"""The number of a tuner's configurations to measure again: its timings are rough."""
 library = ctypes.CDLL(ctypes.util.find_library("clblast"))
 size_t, pointer = ctypes.c_size_t, ctypes.c_void_p
 
@@ -59,7 +59,7 @@ class Device:
         return array
 
     def override(self, kernel, parameters):
-        """Has the library use a configuration of a kernel from now on."""
+        """Selects a configuration of a kernel."""
         names = (ctypes.c_char_p * len(parameters))(*(name.encode() for name in parameters))
         values = (size_t * len(parameters))(*parameters.values())
         device = pointer(self.device.int_ptr)
@@ -78,8 +78,7 @@ def handle(buffer):
 
 
 def tuned(device, tuner, name, **sizes):
-    """The best configurations that a tuner finds for a workload, the seconds that it took, and how many it tried. They
-    are kept for the next time."""
+    """The best configurations of a tuner for a workload, its seconds and trials. Cached for the next run."""
     path = OPTIONS.state / f"{name}-{tuner}.json"
     if path.exists():
         known = json.loads(path.read_text())
@@ -88,7 +87,7 @@ def tuned(device, tuner, name, **sizes):
     numbers = {"platform": device.platform, "device": device.number, "precision": SINGLE, **sizes}
     command = ["stdbuf", "-oL", tuner, *(str(word) for key, value in numbers.items() for word in (f"-{key}", value))]
     start, log = time.time(), OPTIONS.state / f"{name}-{tuner}.log"
-    # It says what it found as it goes, so its time may end whenever it likes.
+    # The tuner prints results as it goes, so it can be stopped at any time.
     with open(log, "w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd=OPTIONS.state)
         try:
@@ -106,7 +105,8 @@ def tuned(device, tuner, name, **sizes):
 
 
 def variants(device, kernel, tuning, call, output):
-    """The library as it is, and with each configuration that was found. All are one library, so each sets its own."""
+    """The library with default and with tuned configurations. They share one library, so each variant sets
+    its own."""
     best, seconds, configurations = tuning
     extra = {"tuning_s": seconds, "configurations": configurations}
 
@@ -162,7 +162,8 @@ def convolution(device, workload, inputs):
     source, taps, result = device.upload(image), device.upload(weight), device.result(workload["output"])
     named = {"channels": channels, "height": height, "width": width, "kernelh": rows_, "kernelw": columns,
              "num_kernels": filters, "batch_num": batch}  # fmt: skip
-    # All 193 configurations take ten minutes and more for a layer; a random half of them finds as good ones.
+    # All 193 configurations take ten minutes or more per layer; a random half finds equally good
+    # ones.
     tuning = tuned(device, "clblast_tuner_xconvgemm", workload["name"], fraction=2, **named)
     numbers = (channels, height, width, rows_, columns, pad, pad, stride, stride, dilation, dilation, filters, batch)
 

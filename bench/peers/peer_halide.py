@@ -25,7 +25,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning)  # float literals tha
 VERSION = "halide " + version("halide")
 OPTIONS = argparse.Namespace(scheduler="adams2019", threads=1, device=None)
 PATIENCE = 60.0
-"""Seconds after which no further degree of parallelism is tried."""
+"""After this many seconds, no further degree of parallelism is tried."""
 TYPES = {"float32": hl.Float(32), "int32": hl.Int(32), "uint16": hl.UInt(16), "uint8": hl.UInt(8)}
 x, y, z, c, n = (hl.Var(name) for name in "xyzcn")
 
@@ -45,7 +45,7 @@ def setup():
 
 
 FUNCTIONS = {}
-"""The functions of the pipeline in the making, by the names that they were given."""
+"""The functions of the current pipeline by name."""
 
 
 def recorded(name, kind=hl.Func):
@@ -54,7 +54,7 @@ def recorded(name, kind=hl.Func):
 
 
 def use_device(number):
-    """Has Halide take the OpenCL device of a number; it knows them by names."""
+    """Selects the OpenCL device with a number; Halide identifies devices by name."""
     import pyopencl
 
     device = [device for platform in pyopencl.get_platforms() for device in platform.get_devices()][number]
@@ -68,7 +68,7 @@ def target():
 
 
 class Pipeline:
-    """A pipeline in the making. Shapes are NumPy's, outermost first; Halide sees them innermost first."""
+    """A pipeline under construction. Shapes are NumPy's, outermost first; Halide's are innermost first."""
 
     def __init__(self, operator=None):
         self.inputs = []
@@ -105,7 +105,7 @@ class Pipeline:
         buffer = hl.Buffer(out)
         extra = {"schedule_s": round(scheduled - start, 2), "compile_s": round(time.time() - scheduled, 2)}
 
-        # Buffers do not keep the arrays alive whose memory they use.
+        # Buffers do not keep their arrays alive.
         def output(_kept=self.inputs):
             pipeline.realize(buffer)
             buffer.copy_to_host()
@@ -299,7 +299,7 @@ def build(workload, inputs):
         degrees = (2, 16, 80)
     built, start = {}, time.time()
     for degree in degrees:
-        # What is found already must not be lost because the next search takes too long.
+        # A timeout of the next search must not lose earlier results.
         if built and time.time() - start > PATIENCE:
             break
         for name, variant in variants(workload, inputs, degree):

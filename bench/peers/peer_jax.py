@@ -75,7 +75,7 @@ def separable(x, depth, point, bias):
 
 
 def function(w):
-    """What is jitted; its arguments are the inputs in order."""
+    """The jitted function; its arguments are the inputs in order."""
     operator = w["operator"]
     if operator in ("gemm", "bmm"):
         ta, tb = w["transpose_a"], w["transpose_b"]

@@ -1,4 +1,4 @@
-"""NumPy and the OpenBLAS that comes with it, for what has the shape of a matrix product."""
+"""NumPy with its OpenBLAS, for workloads in the form of a matrix product."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ KNOWS_AVX512 = ("skylakex", "cooperlake", "sapphirerapids")
 
 
 def blas():
-    """What is known of the library that does the products."""
+    """Information about the BLAS library."""
     with contextlib.suppress(ImportError):
         from threadpoolctl import threadpool_info
 
@@ -20,7 +20,7 @@ def blas():
 
 
 def use_right_core():
-    """Starts again with the core type named, if the library does not know the processor."""
+    """Restarts with an explicit core type if the library does not know the processor."""
     core = blas().get("architecture", "skylakex").lower()
     with open("/proc/cpuinfo") as file:
         has_avx512 = "avx512f" in file.read()
@@ -30,7 +30,7 @@ def use_right_core():
 
 
 def bind_threads():
-    """Gives each thread of the library a processor of its own, as OpenMP does for other peers."""
+    """Pins each thread of the library to a processor, as OpenMP does for other peers."""
     processors = sorted(os.sched_getaffinity(0))
     for number, task in enumerate(sorted(map(int, os.listdir("/proc/self/task")))):
         os.sched_setaffinity(task, {processors[number % len(processors)]})

@@ -1,4 +1,4 @@
-"""oneDNN called directly, for products and convolutions: what PyTorch calls, without what a call of it costs.
+"""oneDNN called directly, for products and convolutions: PyTorch's library without PyTorch's call overhead.
 
 onednn.cpp is compiled by bench/install into the library that `--library` names.
 """

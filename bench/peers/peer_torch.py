@@ -199,7 +199,8 @@ def attention(workload, tensor):
 
 
 def attention_gradient(workload, tensor):
-    """The backward pass alone: what the forward pass saves is there. The driver compares the gradient of the queries."""
+    """The backward pass only, with saved values of the forward pass. The driver compares the gradient of the
+    queries."""
     if OPTIONS.mode != "eager":
         raise Unsupported
     causal = workload["operator"] == "causal_attention_grad"
@@ -219,7 +220,7 @@ def imaging(workload, tensor):
 
 
 def define(workload, tensor):
-    """`{variant: function(data, parameters)}`, the data, and the parameters, which are constant."""
+    """`{variant: function(data, parameters)}`, the data, and the constant parameters."""
     operator = workload["operator"]
     if operator == "conv_relu":
         relu = {"conv+relu": lambda d, p: torch.relu(F.conv2d(d[0], p[0], p[1]))}
@@ -238,7 +239,7 @@ def define(workload, tensor):
 
 
 class Frozen(torch.nn.Module):
-    """A function whose parameters the compiler may freeze."""
+    """A function with parameters that the compiler may freeze."""
 
     def __init__(self, function, params):
         super().__init__()
@@ -251,7 +252,7 @@ class Frozen(torch.nn.Module):
 
 def variant(function, data, params):
     if OPTIONS.mode == "eager":
-        # Entered once around many calls, so that entering is not part of every call.
+        # Entered once around many calls, so that its cost is not part of a call.
         call = lambda: function(data, params)  # noqa: E731
         return Variant(call, lambda: call().contiguous().numpy(), around=torch.inference_mode)
     torch._dynamo.reset()

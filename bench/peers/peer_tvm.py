@@ -1,5 +1,5 @@
-"""TVM's MetaSchedule. It tunes a workload when it first meets it, for the threads of the measurement, and keeps
-its records in `--state`; how long that took is reported beside the result."""
+"""TVM's MetaSchedule. Tunes a workload on first use, for the measured number of threads, and keeps its
+records in `--state`; the tuning time is reported next to the result."""
 
 import argparse
 import os
@@ -37,7 +37,7 @@ def target():
 
 
 def cpu_build(module, build_target, _params):
-    """The default one imports the tensor intrinsics of GPUs, tens of seconds in every fresh worker."""
+    """The default builder imports GPU tensor intrinsics, which takes tens of seconds per worker."""
     from tvm.driver import build
     from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
 
@@ -45,10 +45,11 @@ def cpu_build(module, build_target, _params):
 
 
 def tune(module, directory):
-    """Tunes, and notes the seconds and the trials that were really measured."""
+    """Tunes, and records the seconds and the measured trials."""
     directory.mkdir(parents=True, exist_ok=True)
     start = time.time()
-    # Searching and building may use the whole machine; candidates run with the threads of the measurement.
+    # Search and builds may use the whole machine; candidates run with the measured number of
+    # threads.
     cores, kept = os.cpu_count(), os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(cores))
     evaluator = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=30, enable_cpu_cache_flush=False)

@@ -29,27 +29,27 @@ BATCH_NS = 100_000
 
 
 class Unsupported(Exception):
-    """The peer has no way to compute this."""
+    """The peer cannot compute this workload."""
 
 
 @dataclass
 class Variant:
-    """One way in which a peer computes a workload."""
+    """A way in which a peer computes a workload."""
 
     call: Callable[[], Any]
     """Computes once."""
     output: Callable[[], np.ndarray]
-    """Computes once, and gives the result in the layout of the workload."""
+    """Computes once, and returns the result in the layout of the workload."""
     extra: dict = field(default_factory=dict)
-    """What is worth reporting, such as the time that the peer's own tuning took."""
+    """Additional information, such as the peer's tuning time."""
     around: Callable = contextlib.nullcontext
     """Entered once around many calls."""
     loop: Callable[[int], int] | None = None
-    """Calls so many times and gives the nanoseconds, where the loop is not Python's."""
+    """Runs this many calls and returns the nanoseconds, where the loop is not in Python."""
 
 
 def samples(variant, seconds):
-    """Nanoseconds per call, for about so many seconds."""
+    """Nanoseconds per call, over about this many seconds."""
     clock = time.perf_counter_ns
     call, loop = variant.call, variant.loop
 
@@ -74,7 +74,7 @@ def samples(variant, seconds):
 
 
 class Inputs:
-    """The inputs of a workload, read when they are wanted."""
+    """The inputs of a workload, read lazily."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
@@ -84,8 +84,8 @@ class Inputs:
 
 
 class Server:
-    """Answers requests with what a peer's module offers: `VERSION`, `build(workload, inputs)`, `overhead()`,
-    the last of which is a variant that computes next to nothing."""
+    """Serves requests with a peer's module: `VERSION`, `build(workload, inputs)`, and `overhead()`, a variant
+    that computes almost nothing."""
 
     def __init__(self, peer):
         self.peer = peer
@@ -110,7 +110,7 @@ class Server:
         return {}
 
     def overhead(self, _):
-        # Timed as the peer's kernels are: in a loop of its own, if it has one.
+        # Timed like the peer's kernels: in its own loop, if it has one.
         return {"ns": samples(self.peer.overhead(), 0.005)}
 
     def answer(self, line):
@@ -124,8 +124,9 @@ class Server:
 
 
 def serve(peer):
-    """Answers until the driver quits or is gone."""
-    # Libraries print what they like on standard output; replies go where it was, and it goes to the log.
+    """Serves until the driver quits or disappears."""
+    # Libraries may print to standard output: it is redirected to the log, and replies use the
+    # original stream.
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     server = Server(peer)
@@ -133,7 +134,7 @@ def serve(peer):
         if json.loads(line).get("request") == "quit":
             break
         replies.write(json.dumps(server.answer(line)) + "\n")
-    # Thread pools and compilers of peers may hang or crash on the way out.
+    # Thread pools and compilers of peers may hang or crash at exit.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Recurrences and scatters in PyTorch. Indices are of PyTorch's own type, `int64`, before anything is timed."""
+"""Recurrences and scatters in PyTorch. Indices are converted to `int64` before timing."""
 
 import torch
 

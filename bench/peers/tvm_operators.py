@@ -6,7 +6,7 @@ from tvm import te
 
 
 class Operator:
-    """Placeholders with the arrays that they stand for, the result, and the way back to the workload's layout."""
+    """Placeholders with their arrays, the result, and the conversion back to the workload's layout."""
 
     def __init__(self, inputs):
         self.inputs, self.placeholders, self.arrays = inputs, [], []

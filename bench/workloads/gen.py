@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the workload suites (*.json) beside this script; edit this file, not them.
+"""Writes the workload suites (*.json) next to this script; edit this file, not them.
 
 Every entry says what is computed, for the peers (`operator`, `inputs`, `output`, strides and so on), and
 how it is written in the language (`file`, `def`, `size`). The inputs stand in the order of the definition's
@@ -20,7 +20,7 @@ SUITES = {}
 
 
 def sizes(**values):
-    """`M=1,N=2`, as the command takes sizes."""
+    """`M=1,N=2`, in the syntax of the command."""
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 

@@ -1,8 +1,9 @@
-//! Tells the command which commit it is built from.
+//! Sets the commit that `--version` prints.
 //!
-//! In this order: `TENSORWRIGHT_COMMIT`; what `cargo package` notes in a package; git, in the project's own checkout. Where none of
-//! them knows, the command says nothing of a commit. Builds for debugging do not ask git, because the command would be built again
-//! after every commit. A clock, a path or the state of the working tree never takes part: the same sources give the same command.
+//! Sources in order: `TENSORWRIGHT_COMMIT`; the note of `cargo package`; git, in the project's own
+//! checkout. Without any, no commit is printed. Debug builds do not ask git, because every commit
+//! would rebuild the command. Clocks, paths and the state of the working tree are not used: equal
+//! sources give equal binaries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,21 +17,21 @@ fn main() {
     let said = std::env::var(COMMIT).ok();
     let commit = said.filter(|text| !text.is_empty());
     let commit = commit.or_else(|| packaged(&here)).or_else(|| committed(&here));
-    // A commit is a number in hexadecimal; whatever else a variable or a file holds is not printed.
+    // A commit is a hexadecimal number; other contents are not printed.
     let commit = commit.filter(|text| text.chars().all(|digit| digit.is_ascii_hexdigit()));
     if let Some(short) = commit.as_deref().and_then(|commit| commit.get(..12)) {
         println!("cargo::rustc-env={COMMIT}={short}");
     }
 }
 
-/// The commit that a package was made from: `"sha1": "..."`.
+/// The commit of a package: `"sha1": "..."`.
 fn packaged(here: &Path) -> Option<String> {
     let text = std::fs::read_to_string(here.join(".cargo_vcs_info.json")).ok()?;
     let (_, rest) = text.split_once("\"sha1\"")?;
     rest.split('"').nth(1).map(str::to_owned)
 }
 
-/// The commit of the checkout, if it is this project's: a package may lie in somebody else's.
+/// The commit of the checkout, if it is this project's: a package may be inside another one.
 fn committed(here: &Path) -> Option<String> {
     if std::env::var("PROFILE").as_deref() != Ok("release") {
         return None;

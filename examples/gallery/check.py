@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def names():
-    """The examples there are."""
+    """All examples."""
     return sorted(path.parent.name for path in HERE.glob("*/run.py"))
 
 
@@ -49,7 +49,7 @@ def main():
         sys.exit(f"no example {', '.join(sorted(unknown))}: there are {', '.join(names())}")
     failed = []
     with tempfile.TemporaryDirectory() as folder:
-        # What is tuned here is of no use to anybody.
+        # Throwaway tuning records.
         os.environ["TENSORWRIGHT_DB"] = str(pathlib.Path(folder) / "records.sqlite3")
         for name in options.names or names():
             try:

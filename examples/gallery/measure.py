@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tunes the examples, and measures them beside their peers.
+"""Tunes the examples, and measures them against their peers.
 
     python examples/gallery/measure.py                   # all, 20 seconds of tuning each
     python examples/gallery/measure.py --time 8 heat     # some; the results of the others stay
@@ -21,7 +21,7 @@ import runpy
 import statistics
 import time
 
-# Before the libraries are loaded, which read them once.
+# Libraries read these once when they are loaded.
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORWRIGHT_THREADS"):
     os.environ[_name] = "1"
 
@@ -37,7 +37,7 @@ OURS = "tensorwright"
 
 
 def contenders(example, op, given):
-    """What is measured: ours, the peers, and the first of them compiled; and what could not be made."""
+    """The contenders: ours, the peers, and the first peer compiled; and failures."""
     peers = example["peers"](**given)
     first = next(iter(peers))
     found, failed = {OURS: lambda: op(**without_constants(op, given))} | peers, {}
@@ -55,14 +55,14 @@ def without_constants(op, given):
 
 
 def compared(functions, tolerance):
-    """Fails where a peer disagrees with ours."""
+    """Fails if a peer's result differs from ours."""
     ours = functions[OURS]()
     for name, function in functions.items():
         torch.testing.assert_close(function(), ours, **tolerance, msg=lambda text, name=name: f"{name}: {text}")
 
 
 def turn(function):
-    """The time of the fastest call of a turn: on a busy machine, the one that nobody interrupted."""
+    """The fastest call of a turn: least disturbed on a busy machine."""
     fastest, end = float("inf"), time.perf_counter() + TURN
     while True:
         start = time.perf_counter()
@@ -74,7 +74,7 @@ def turn(function):
 
 
 def measured(functions, rounds):
-    """The samples of each, in turns. Those that are far from the best are not measured further."""
+    """The samples of each contender, in turns. Stops measuring those far behind."""
     samples = {name: [] for name in functions}
     for place in range(rounds):
         best = min(map(min, samples.values())) if place else 0
@@ -146,7 +146,7 @@ def main():
             },
         }
         results[name] = found
-        # At once, so that what was measured stays if a later example fails.
+        # Saved at once, in case a later example fails.
         tables.RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
         print(tables.table(found), flush=True)
     tables.write(results)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the guide's tables from what `measure.py` found: one for each example, and one of all."""
+"""Writes the guide's tables from the results of `measure.py`: one per example, and a summary."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ PAGES = HERE.parents[1] / "guide" / "src" / "gallery" / "measured"
 
 
 def read():
-    """What was measured so far, by example."""
+    """The results so far, by example."""
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
 
@@ -28,7 +28,7 @@ def best_peer(result):
 
 
 def table(result):
-    """The times of an example beside its peers', the fastest first."""
+    """The times of an example and its peers, fastest first."""
     lines = ["| | time | quartiles | times ours (quartiles) |", "| --- | --- | --- | --- |"]
     for name, (low, middle, high) in sorted(result["times"].items(), key=lambda item: item[1][1]):
         ratio = "1"
@@ -41,7 +41,7 @@ def table(result):
 
 
 def page(name, result):
-    """The table of an example, with what was measured and how."""
+    """The table of an example, with the measuring conditions."""
     sizes = ", ".join(f"{size} = {value}" for size, value in result["sizes"].items())
     tuned, versions = result["tuned"], result["versions"]
     return (
@@ -54,7 +54,7 @@ def page(name, result):
 
 
 def overview(results):
-    """A line for each example: ours beside the best peer."""
+    """A line per example: ours and the best peer."""
     lines = ["| example | ours | best peer | its time | times ours (quartiles) |", "| --- | --- | --- | --- | --- |"]
     for name, result in results.items():
         peer = best_peer(result)

@@ -1,4 +1,4 @@
-"""The rest of pipelines.py: the applications that start from what a camera sees."""
+"""The camera applications of pipelines.py."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view

@@ -21,7 +21,7 @@ def scalar(value):
 
 
 def matrix(outputs, inputs, taps):
-    """The matrix of a filter with clamped edges: `taps` says for each output what it takes of which input."""
+    """The matrix of a filter with clamped edges: `taps` gives the weights of each output."""
     found = np.zeros((outputs, inputs))
     for i in range(outputs):
         for j, weight in taps(i):

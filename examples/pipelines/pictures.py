@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the applications on synthetic pictures, and writes what goes in and what comes out as PNG files:
+"""Runs the applications on synthetic pictures, and writes inputs and outputs as PNG files:
 
     python examples/pipelines/pictures.py                    # all, to guide/src/images/pipelines
     python examples/pipelines/pictures.py nl_means -o DIR    # one
@@ -132,7 +132,7 @@ def bgu():
 
 
 def gates():
-    """Features that see changes along x and along y, and who trusts which: horizontal, vertical and round experts."""
+    """Gate features for changes along x and y, and their weights: horizontal, vertical and round experts."""
     feature = np.zeros((2, 5, 5))
     feature[0, 2], feature[1, :, 2] = (-1, 0, 2, 0, -1), (-1, 0, 2, 0, -1)
     return feature, np.array([[-20.0, 0], [0, -20], [-12, -12]])

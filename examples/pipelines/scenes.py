@@ -18,7 +18,7 @@ FONT = {
 
 
 def lines(rows):
-    """The rows of a PNG file, each as the filter of PNG leaves it that makes its bytes smallest."""
+    """The rows of a PNG file, each with the PNG filter that minimises its bytes."""
     left = np.pad(rows, [(0, 0), (1, 0), (0, 0)])[:, :-1]
     above = np.pad(rows, [(1, 0), (0, 0), (0, 0)])[:-1]
     mean = (left.astype(int) + above) // 2
@@ -63,7 +63,7 @@ def disc(y, x, radius):
 
 
 def hills(rng, level, rough):
-    """All that is below a random outline, and how far below."""
+    """A mask below a random outline, with the depth."""
     x = np.arange(WIDTH)
     waves = [rough / n * np.sin(x * n / 40 + rng.uniform(0, 6)) for n in range(1, 6)]
     depth = np.arange(HEIGHT)[:, None] - (level + np.sum(waves, axis=0))
@@ -130,7 +130,7 @@ def stereo(seed=3):
 
 
 def mosaic(picture):
-    """What a sensor behind a Bayer filter sees of a picture."""
+    """A picture as seen by a sensor with a Bayer filter."""
     raw = picture[1].copy()
     raw[::2, ::2], raw[1::2, 1::2] = picture[0, ::2, ::2], picture[2, 1::2, 1::2]
     return raw

@@ -1,4 +1,4 @@
-"""What several applications need."""
+"""Functions shared by applications."""
 
 import functools
 import operator

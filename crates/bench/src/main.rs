@@ -1,8 +1,8 @@
-//! The runner of the project's own kernels for `bench/run`: a long-lived process that builds a workload,
-//! then takes samples of it whenever it is asked to, so that the driver can interleave it with its peers.
+//! The runner of Tensorwright's kernels for `bench/run`.
 //!
-//! Requests and replies are lines of JSON on standard input and output; `protocol.rs` has them. It uses
-//! what every user has: the library, and the records that `tensorwright tune` wrote.
+//! A long-lived process that builds a workload and takes samples on request, so that the driver can
+//! interleave it with its peers. Requests and replies are JSON lines on standard input and output
+//! (`protocol.rs`). It uses the public library and the records of `tensorwright tune`.
 #![allow(clippy::print_stderr, reason = "a command says what went wrong")]
 
 mod overhead;
@@ -18,27 +18,28 @@ use clap::Parser;
 use tensorwright::Precision;
 use tensorwright_records::Location;
 
-/// Serve samples of kernels to bench/run, by lines of JSON
+/// Serve kernel timings to bench/run, as JSON lines
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
-    /// What kernels are for: this processor, or a device such as `opencl:0`
+    /// The target: this processor, or a device such as `opencl:0`
     #[arg(long, value_name = "NAME", default_value = "native")]
     target: String,
 
-    /// The threads that parallel loops use
+    /// Threads for parallel loops
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u32,
 
-    /// The records of tuning, instead of the usual ones
+    /// The records of tuning, instead of the default ones
     #[arg(long, value_name = "FILE|URL")]
     db: Option<Location>,
 
-    /// Use the default schedule, whatever the records hold
+    /// Ignore the records and use the default schedule
     #[arg(long)]
     untuned: bool,
 
-    /// `exact`, or `fast` to allow algorithms that compute with other numbers, such as Winograd's
+    /// exact: may only reorder sums; fast: also algebraic rewrites that round differently
+    /// (Winograd, ...)
     #[arg(long, value_name = "NAME", default_value_t)]
     precision: Precision,
 }

@@ -1,4 +1,4 @@
-//! What a call costs that does nothing.
+//! The overhead of an empty call.
 
 use tensorwright::Module;
 

@@ -1,4 +1,4 @@
-//! From a workload to a program, its inputs and the schedule that the records know best.
+//! From a workload to a program, its inputs and its best recorded schedule.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tensorwright_tuner::{RecordNames, key_of};
 use crate::Options;
 use crate::protocol::{Tuning, Workload};
 
-/// Whatever can go wrong is said to the driver as text.
+/// Errors are reported to the driver as text.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// A workload bound to its sizes.
@@ -30,8 +30,8 @@ fn sizes(text: &str) -> Result<Vec<(String, i64)>> {
     text.split(',').map(pair).collect()
 }
 
-/// The inputs, in the shapes of the definition: a workload may give groups no dimension of their own,
-/// but its memory is the same.
+/// The inputs, in the shapes of the definition: a workload may flatten the group dimension, with
+/// the same memory layout.
 pub(crate) fn inputs(program: &Program, workload: &Workload, directory: &Path) -> Result<Inputs> {
     if workload.inputs.len() != program.inputs().len() {
         let (given, wanted) = (workload.inputs.len(), program.inputs().len());
@@ -45,7 +45,7 @@ pub(crate) fn inputs(program: &Program, workload: &Workload, directory: &Path) -
     workload.inputs.iter().zip(program.inputs()).map(input).collect()
 }
 
-/// The kernel of a program: with the best schedule of the records, or the default one.
+/// The kernel of a program, with its best recorded schedule or the default one.
 pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
     let goal = goal(options)?;
     let builder = program.compile().target(goal.target.clone()).threads(goal.threads());
@@ -57,7 +57,7 @@ pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
     })
 }
 
-/// What kernels are made for.
+/// The target, threads and precision.
 fn goal(options: &Options) -> Result<Goal> {
     let target = tensorwright::target(&options.target)?;
     let threads = if matches!(target, Target::Gpu(_)) { 1 } else { options.threads as usize };
@@ -75,7 +75,7 @@ fn best(program: &Program, goal: &Goal, options: &Options) -> Result<Option<Sche
     Ok(Some(schedule))
 }
 
-/// What tuning a program has cost, by the records.
+/// The cost of tuning a program, from the records.
 pub(crate) fn tuning(program: &Program, options: &Options) -> Result<Tuning> {
     let Some(store) = open_existing(options.db.as_ref())? else { return Ok(Tuning::default()) };
     let key = key_of(program, &goal(options)?);

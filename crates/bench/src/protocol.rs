@@ -1,4 +1,4 @@
-//! What is asked and answered, one line of JSON each. Peers in `bench/peers` speak the same.
+//! Requests and replies, one JSON line each; also used by the peers in `bench/peers`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,27 +10,27 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Debug, Deserialize)]
 #[serde(tag = "request", rename_all = "lowercase")]
 pub(crate) enum Request {
-    /// Build the kernel of a workload; what was built before is dropped.
+    /// Build the kernel of a workload, replacing the previous one.
     Build {
         workload: Workload,
         /// The directory with the inputs, `NAME.npy` each.
         inputs: PathBuf,
     },
-    /// Say what the records hold for a workload.
+    /// Report the records of a workload.
     Records { workload: Workload },
-    /// Call the kernel for some time.
+    /// Sample the kernel for some time.
     Sample { seconds: f64 },
-    /// Call the kernel once more and write its result.
+    /// Call the kernel once and write its result.
     Output { path: PathBuf },
-    /// Measure a call that does nothing.
+    /// Measure the overhead of an empty call.
     Overhead,
-    /// Measure what the machine can do at this moment, for data of so many bytes.
+    /// Measure the machine's current roofline for data of this size.
     Roof { bytes: u64, written: u64 },
     /// End.
     Quit,
 }
 
-/// The fields of a workload that this runner needs.
+/// The fields of a workload that this runner uses.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Workload {
     /// The source file, from the directory in which the runner was started.
@@ -40,12 +40,12 @@ pub(crate) struct Workload {
     pub(crate) definition: String,
     /// `NAME=NUMBER,...`
     pub(crate) size: String,
-    /// The names of the inputs, in the order of the definition; the shapes are the definition's.
+    /// The names of the inputs, in the order of the definition; shapes come from the definition.
     #[serde(deserialize_with = "names_in_order")]
     pub(crate) inputs: Vec<String>,
 }
 
-/// The keys of an object in the order of the text, which maps would sort.
+/// The keys of an object in source order, which maps would sort.
 fn names_in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     struct Names;
 
@@ -83,24 +83,24 @@ pub(crate) enum Reply {
 /// A kernel that is ready.
 #[derive(Debug, Serialize)]
 pub(crate) struct Built {
-    /// This runner has one variant of each workload.
+    /// This runner has one variant per workload.
     pub(crate) variants: [&'static str; 1],
-    /// The schedule that was used.
+    /// The schedule in use.
     pub(crate) schedule: String,
-    /// By how much rounding errors may exceed those of the sums that the text names.
+    /// The factor by which rounding errors may exceed those of the program's own sums.
     pub(crate) error_growth: f64,
-    /// How long compiling took.
+    /// The compile time.
     pub(crate) compile_s: f64,
-    /// What the records hold.
+    /// The records of tuning.
     pub(crate) tuning: Tuning,
     pub(crate) version: String,
 }
 
-/// What tuning cost so far.
+/// The cost of tuning so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Tuning {
     /// The trials of all runs, for these sizes, threads and machine.
     pub(crate) trials: u64,
-    /// How long the runs took.
+    /// The total time of the runs.
     pub(crate) seconds: f64,
 }

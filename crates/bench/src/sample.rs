@@ -1,14 +1,15 @@
-//! Samples of a call, taken as every peer's runner takes them.
+//! Samples of a call, with the sampling method of all peers.
 
 use std::time::{Duration, Instant};
 
-/// Calls before the clock starts: the caches and the clock rate belong to whoever ran before.
+/// Warm-up before the clock starts: caches and frequency reflect the previous process.
 const WARM_UP: Duration = Duration::from_millis(3);
 
-/// Calls shorter than this are timed in batches.
+/// Shorter calls are timed in batches.
 const BATCH: Duration = Duration::from_micros(100);
 
-/// Nanoseconds per call, for about so many seconds. A call on a device says how long its kernels took.
+/// Nanoseconds per call, over about this many seconds. Device calls report the time of their
+/// kernels.
 pub(crate) fn samples(seconds: f64, mut call: impl FnMut() -> Option<Duration>) -> Vec<f64> {
     let calls = batch(&mut call);
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
@@ -26,7 +27,7 @@ pub(crate) fn samples(seconds: f64, mut call: impl FnMut() -> Option<Duration>) 
     list
 }
 
-/// Warms up, and says how many calls fill a batch.
+/// Warms up, and returns the number of calls per batch.
 fn batch(call: &mut impl FnMut() -> Option<Duration>) -> u32 {
     let start = Instant::now();
     let mut calls = 0_u32;
@@ -34,7 +35,7 @@ fn batch(call: &mut impl FnMut() -> Option<Duration>) -> u32 {
         call();
         calls += 1;
     }
-    // The first calls are slower than the later ones; the batches only get longer by that.
+    // The first calls are slower, which only makes the batches longer.
     let one = (start.elapsed() / calls).max(Duration::from_nanos(1));
     (BATCH.as_nanos() / one.as_nanos()).clamp(1, 1 << 20) as u32
 }

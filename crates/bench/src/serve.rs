@@ -1,4 +1,4 @@
-//! The loop that reads requests and writes replies.
+//! The request loop.
 
 use std::fs;
 use std::io::{BufRead, Write};
@@ -20,7 +20,7 @@ struct Driver<R, W> {
 }
 
 impl<R: BufRead, W: Write> Driver<R, W> {
-    /// The next request that can be understood; `None` at the end.
+    /// The next valid request; `None` at the end.
     fn next(&mut self) -> std::io::Result<Option<Request>> {
         loop {
             let mut line = String::new();
@@ -40,7 +40,7 @@ impl<R: BufRead, W: Write> Driver<R, W> {
         self.output.flush()
     }
 
-    /// Replies with what became of a request.
+    /// Replies with the result of a request.
     fn answer(&mut self, reply: Result<Reply>) -> std::io::Result<()> {
         self.say(&reply.unwrap_or_else(|error| Reply::Error { error: error.to_string() }))
     }
@@ -56,7 +56,7 @@ pub(crate) fn serve(
     let mut request = driver.next()?;
     while let Some(current) = request {
         request = match current {
-            // A call borrows its kernel, so it lives in a loop of its own until the next build.
+            // A call borrows its kernel, so its loop is nested until the next build.
             Request::Build { workload, inputs } => {
                 match with_kernel(&mut driver, &workload, &inputs, options) {
                     Ok(next) => next?,
@@ -75,7 +75,7 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// Answers what needs no kernel.
+/// Answers requests that need no kernel.
 fn without_kernel(request: &Request, options: &Options) -> Result<Reply> {
     match request {
         Request::Records { workload } => {
@@ -88,8 +88,8 @@ fn without_kernel(request: &Request, options: &Options) -> Result<Reply> {
     }
 }
 
-/// Builds a kernel and answers about it. The outer error is a kernel that cannot be built, the inner one
-/// a driver that is gone; the result is the request that ends the kernel.
+/// Builds a kernel and serves its requests. The outer error is a failed build, the inner one a lost
+/// driver; returns the request that ends the kernel.
 fn with_kernel(
     driver: &mut Driver<impl BufRead, impl Write>,
     workload: &Workload,
@@ -100,7 +100,7 @@ fn with_kernel(
     let kernel = problem::kernel(&program, options)?;
     let inputs = problem::inputs(&program, workload, directory)?;
     let mut call = kernel.bind(&inputs)?;
-    // The first run says whether subscripts from data are in bounds; later ones have the same data.
+    // The first run checks data-dependent subscripts; later ones have the same data.
     call.run()?;
     let built = Built {
         variants: ["tensorwright"],
@@ -114,7 +114,7 @@ fn with_kernel(
     Ok(answer_calls(driver, &kernel, &mut call, options))
 }
 
-/// Answers until another kernel is wanted or the driver quits.
+/// Serves until another kernel is requested or the driver quits.
 fn answer_calls(
     driver: &mut Driver<impl BufRead, impl Write>,
     kernel: &Kernel,
@@ -126,9 +126,10 @@ fn answer_calls(
         let reply = match &request {
             None | Some(Request::Build { .. }) => return Ok(request),
             Some(Request::Sample { seconds }) => {
-                // The helpers have processors of their own, as have the threads of all peers.
+                // Worker threads have their own processors, as in all peers.
                 let _pin = kernel.pool().and_then(|pool| pool.pin_caller().ok());
-                // A call on a device also fetches its result, which peers leave there; its own clock knows the kernels.
+                // A device call also fetches its result, which peers leave there; the device clock
+                // counts only the kernels.
                 let ns = samples(*seconds, || call.run().ok().and_then(|()| call.device_time()));
                 Ok(Reply::Samples { ns })
             }
@@ -139,7 +140,7 @@ fn answer_calls(
     }
 }
 
-/// Computes once more, and writes the only output.
+/// Computes once and writes the only output.
 fn output(call: &mut Call<'_>, path: &Path) -> Result<Reply> {
     call.run()?;
     let outputs = call.outputs()?;
@@ -189,7 +190,7 @@ mod tests {
         let source = directory.join("scale.tc");
         std::fs::write(&source, "def scale(float(N) A, float(N) B) -> (C) { C(i) = A(i) - B(i) }")
             .unwrap();
-        // Names that do not stand in the order of the alphabet, and a shape that differs in nothing but ones.
+        // Names out of alphabetical order, and a shape that differs only in ones.
         for (name, elements) in [("y", vec![1.5, 2.0]), ("x", vec![0.5, 0.0])] {
             let input = tensorwright::Buffer::from_f32(&[1, 2], elements).unwrap();
             let bytes = tensorwright::npy::encode(&input).unwrap();

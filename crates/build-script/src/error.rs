@@ -4,7 +4,7 @@ use std::fmt;
 
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 
-/// Why kernels could not be compiled: problems with their places, as the command shows them.
+/// Why kernels could not be compiled: located diagnostics, rendered as by the command.
 ///
 /// `Debug` shows the same text, because that is what Cargo prints of an error that `main` returns.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ impl Error {
         Self { diagnostics }
     }
 
-    /// A problem outside of all texts.
+    /// A problem without a source location.
     pub(crate) fn new(message: String) -> Self {
         let diagnostic = Diagnostic::without_place(Code::InvalidFile, message);
         Self::of(Diagnostics::new(Source::new("build script", ""), vec![diagnostic]))

@@ -1,4 +1,4 @@
-//! Kernels in a Rust program, compiled by its build script.
+//! Compiles kernels in the build script of a Rust program.
 //!
 //! ```no_run
 //! // build.rs
@@ -34,10 +34,10 @@ use tensorwright_package::{BuildOptions, Plan};
 use tensorwright_records::{AnyStore, Location, Store, open_existing};
 use tensorwright_tuner::Manifest;
 
-/// The largest source file that is read; parsers refuse texts long before this.
+/// The largest source file; parsers reject texts long before this.
 const MAX_SOURCE: u64 = 16 << 20;
 
-/// The package of a manifest, to be compiled by a build script.
+/// A package manifest for a build script to compile.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Package {
@@ -48,43 +48,43 @@ pub struct Package {
 }
 
 impl Package {
-    /// The package of a manifest, whose path is relative to the crate that is built.
+    /// The package of a manifest; its path is relative to the crate being built.
     pub fn new(manifest: impl Into<PathBuf>) -> Self {
         let cc = std::env::var_os("CC").map_or(PathBuf::from("cc"), PathBuf::from);
         Self { manifest: manifest.into(), cc, records: None, precision: None }
     }
 
-    /// Takes schedules from a file of records, whose path is relative to the crate that is built. Without
-    /// one kernels are untuned, so that a build depends on nothing but the crate.
+    /// Reads schedules from a records file, whose path is relative to the crate being built. The
+    /// default is untuned kernels, so that the build depends only on the crate.
     pub fn records(mut self, path: impl Into<PathBuf>) -> Self {
         self.records = Some(path.into());
         self
     }
 
-    /// The precision of all operators, instead of what the manifest says.
+    /// Sets the precision of all operators, overriding the manifest.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = Some(precision);
         self
     }
 
-    /// Uses another C compiler than `$CC` or `cc`.
+    /// Sets the C compiler; the default is `$CC` or `cc`.
     pub fn cc(mut self, program: impl Into<PathBuf>) -> Self {
         self.cc = program.into();
         self
     }
 
-    /// Compiles the package into `OUT_DIR` and tells Cargo to link it, and when to compile it again.
+    /// Compiles the package into `OUT_DIR` and prints the Cargo directives to link and rebuild it.
     ///
     /// # Errors
-    /// Everything that is wrong with the manifest, its sources or the tools, in the words of the command;
-    /// and being called outside of a build script.
+    /// An invalid manifest or source, missing tools, or a call outside of a build script.
     pub fn build(self) -> Result<(), Error> {
         let folder = variable("CARGO_MANIFEST_DIR")?;
         let output = variable("OUT_DIR")?;
         self.build_into(&folder, &output, &mut |directive| println!("{directive}"))
     }
 
-    /// Compiles the package of a crate in `folder` into a directory; `tell` is given the directives.
+    /// Compiles the package of the crate in `folder` into a directory; `tell` receives the
+    /// directives.
     fn build_into(
         &self,
         folder: &Path,
@@ -144,7 +144,7 @@ impl Package {
     }
 }
 
-/// A directory that Cargo names.
+/// A directory from an environment variable of Cargo.
 fn variable(name: &str) -> Result<PathBuf, Error> {
     let value = std::env::var_os(name).map(PathBuf::from);
     value.ok_or_else(|| Error::new(format!("{name} is not set: call this in a build script")))

@@ -1,4 +1,4 @@
-//! What subcommands are given: what several share, and all of those whose files have nothing else to say.
+//! Arguments that subcommands share, and arguments of the small subcommands.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use tensorwright_tuner::Mode;
 use crate::config::default_threads;
 use crate::sizes::{SizeList, split};
 
-/// Check files without sizes: syntax, names, types, and ranges that nothing can determine
+/// Check files without sizes: syntax, names, types, and ranges that cannot be inferred
 ///
-/// Every problem comes with a code, its place and what to do about it; several are reported at
-/// once. Exits with 1 if there is an error.
+/// Reports several problems at once, each with a code, a location and a suggestion. Exits with 1 if
+/// there is an error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright check matmul.tc
@@ -29,7 +29,8 @@ pub(crate) struct CheckArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Show what will be computed for given sizes: shapes, ranges and why, stages, where, cost
+/// Show what a definition computes for given sizes: shapes, inferred ranges, stages, placement,
+/// cost
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright explain examples/kernels/gemm.tc --def gemm --size M=128,N=64,K=32
@@ -40,7 +41,7 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
 
-    /// Print the program as source text with every size and range spelled out
+    /// Print the program as source text with all sizes and ranges filled in
     #[arg(long, conflicts_with = "format")]
     pub(crate) text: bool,
 
@@ -53,9 +54,9 @@ pub(crate) struct ExplainArgs {
 
 /// Compile a definition and run it
 ///
-/// Inputs that are not given are random, and depend on the seed and the name of the input alone.
-/// Sizes that follow from the shapes of given inputs need not be given. One size may be a range, such
-/// as `N=1..512`: kernels for some of its values compute all of them, and are listed instead of run.
+/// Inputs that are not given are random; they depend only on the seed and the input's name. Sizes
+/// are inferred from the shapes of given inputs. One size may be a range, such as `N=1..512`: the
+/// command then lists the kernels that cover the range instead of running them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright run examples/kernels/gemm.tc --def gemm --size M=4,N=5,K=6
@@ -71,20 +72,20 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
 
-    /// Run on the reference interpreter: slow, every read checked, sums in high precision
+    /// Run on the reference interpreter: slow, bounds-checked, sums in high precision
     #[arg(long, conflicts_with_all = ["schedule", "target", "threads", "time", "verify"])]
     pub(crate) reference: bool,
 
-    /// Measure: the median time, its spread, and the share of what this machine can do
+    /// Time the kernel: median, spread, and share of the machine's roofline
     #[arg(long)]
     pub(crate) time: bool,
 
-    /// Compare the results with the reference interpreter; if that would take too long, on sampled
-    /// elements, and all elements within error bounds of their own
+    /// Compare the results with the reference interpreter; if that takes too long, compare sampled
+    /// elements, and check all elements against error bounds
     #[arg(long)]
     pub(crate) verify: bool,
 
-    /// Take an input from a NumPy file, or a scalar as it is (`eps=1e-5`); may be repeated
+    /// Read an input from a NumPy file, or set a scalar (`eps=1e-5`); may be repeated
     #[arg(long = "input", value_name = "NAME=FILE.npy|NUMBER", value_parser = binding)]
     pub(crate) inputs: Vec<(String, PathBuf)>,
 
@@ -100,9 +101,9 @@ pub(crate) struct RunArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Compile a definition for use elsewhere, or look at what becomes of it
+/// Compile a definition to a file, or print an intermediate representation
 ///
-/// What is written needs neither Tensorwright nor LLVM.
+/// The result needs neither Tensorwright nor LLVM.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit loops
@@ -124,7 +125,7 @@ pub(crate) struct CompileArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The C compiler that links shared libraries
+    /// The C compiler for linking shared libraries
     #[arg(long, value_name = "PROGRAM", default_value = "cc")]
     pub(crate) cc: PathBuf,
 
@@ -135,27 +136,27 @@ pub(crate) struct CompileArgs {
 /// What `compile` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
-    /// The loops that code is generated from
+    /// The loop nest that code is generated from
     Loops,
-    /// The loops before and after every step of lowering
+    /// The loop nest before and after every lowering pass
     Passes,
-    /// C source, with nothing to link but the C library
+    /// C source; depends only on the C library
     C,
     /// The C header of the kernel
     Header,
-    /// Kernels of a device in OpenCL C, for a schedule that binds loops to blocks and threads
+    /// OpenCL C device kernels, for a schedule that binds loops to blocks and threads
     Opencl,
-    /// The same in CUDA C++
+    /// CUDA C++ device kernels
     Cuda,
-    /// The same in HIP
+    /// HIP device kernels
     Hip,
-    /// What NVIDIA's compiler makes of these for `--target cuda:sm_80` or another architecture: its virtual machine's text
+    /// PTX, by NVIDIA's compiler, for `--target cuda:sm_80` or another architecture
     Ptx,
-    /// Machine code of NVIDIA's, as text, with what kernels take of a multiprocessor
+    /// SASS: NVIDIA machine code as text, with the registers and shared memory of each kernel
     Sass,
-    /// Machine code of NVIDIA's, as a file
+    /// NVIDIA machine code as a cubin file
     Cubin,
-    /// LLVM's IR, optimised
+    /// Optimised LLVM IR
     Llvm,
     /// Assembly
     Asm,
@@ -163,11 +164,11 @@ pub(crate) enum Emit {
     Object,
     /// A shared library, with its header
     Shared,
-    /// A Rust module, with the object file that it needs
+    /// A Rust module, with the object file it links
     Rust,
 }
 
-/// Print the schedule that a definition has if it is given none, to start from
+/// Print the default schedule of a definition, as a starting point
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright schedule gemm.tc --def gemm --size M=512,N=512,K=512 > gemm.sched
@@ -183,7 +184,7 @@ pub(crate) struct ScheduleArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Describe this machine: processor, caches, what they can do right now, and devices
+/// Describe this machine: processor, caches, measured peaks, devices
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   tensorwright machine --format json")]
@@ -205,17 +206,17 @@ pub(crate) struct ListArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Serve an editor: the language server, over standard input and output
+/// Run the language server over standard input and output
 ///
-/// Diagnostics, hovers, definitions, outlines, completions and quick fixes for `.tc` files.
-/// docs/editors.md says how editors are set up.
+/// Provides diagnostics, hovers, definitions, outlines, completions and quick fixes for `.tc`
+/// files. docs/editors.md describes the setup of editors.
 #[derive(Debug, Args)]
 #[command(after_help = "Example, for Helix, in languages.toml:
   [language-server.tensorwright]
   command = \"tensorwright\"
   args = [\"lsp\"]")]
 pub(crate) struct LspArgs {
-    /// Taken for the sake of editors that pass it: there is no other way to talk
+    /// Ignored; some editors pass it, and there is no other transport
     #[arg(long, hide = true)]
     stdio: bool,
 }
@@ -234,11 +235,11 @@ pub(crate) struct CompletionsArgs {
 /// Which definition, with which sizes.
 #[derive(Debug, Args)]
 pub(crate) struct ProgramArgs {
-    /// The file
+    /// The source file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// The definition; may be left out if the file has only one
+    /// The definition; optional if the file has only one
     #[arg(long = "def", value_name = "NAME")]
     pub(crate) def: Option<String>,
 
@@ -250,16 +251,16 @@ pub(crate) struct ProgramArgs {
 /// How a definition is compiled.
 #[derive(Debug, Args)]
 pub(crate) struct KernelArgs {
-    /// A file with a schedule, one step per line, instead of the default one; an empty file leaves
-    /// the loops as they are written
+    /// Use the schedule in this file, one step per line, instead of the default one; an empty file
+    /// leaves the loops as written
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 
-    /// Do not look for a tuned schedule in the records
+    /// Ignore tuned schedules in the records
     #[arg(long, conflicts_with = "schedule")]
     pub(crate) untuned: bool,
 
-    /// The records to look in, instead of the usual ones
+    /// The records to read, instead of the default ones
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) db: Option<Location>,
 
@@ -270,7 +271,7 @@ pub(crate) struct KernelArgs {
 /// The help of `--target`.
 fn targets() -> String {
     let names = Target::names().join(", ");
-    format!("What code is made for: {names}; `tensorwright machine` lists the devices")
+    format!("The code-generation target: {names}; `tensorwright machine` lists the devices")
 }
 
 /// What a definition is compiled for.
@@ -279,16 +280,16 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", default_value = "native", help = targets())]
     pub(crate) target: String,
 
-    /// The threads that parallel loops use; one for each core if nothing says it
+    /// Threads for parallel loops; one per core unless set
     #[arg(long, value_name = "N", default_value_t = default_threads(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: u16,
 
-    /// exact: sums of the numbers that the text names, in any order; fast: also algorithms that compute
-    /// with other numbers and round differently, such as Winograd's
+    /// exact: may only reorder sums; fast: also algebraic rewrites that round differently
+    /// (Winograd, ...)
     #[arg(long, value_name = "NAME", value_parser = precision())]
     pub(crate) precision: Option<Precision>,
 
-    /// What `--precision exact` was called when it was not the default
+    /// Old name of `--precision exact`
     #[arg(long, hide = true, conflicts_with = "precision")]
     exact: bool,
 }
@@ -308,7 +309,7 @@ pub(crate) fn precision() -> impl TypedValueParser<Value = Precision> {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Text for people or JSON for programs
+    /// Text or JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
@@ -325,14 +326,14 @@ fn binding(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), PathBuf::from(file)))
 }
 
-/// The names of search strategies, and others with what they mean.
+/// The names of search strategies, and `others` with their descriptions.
 pub(crate) fn strategies(others: &[(&'static str, &'static str)]) -> PossibleValuesParser {
     let known = STRATEGIES.iter().map(|strategy| (strategy.name, strategy.summary));
     let words = known.chain(others.iter().copied());
     PossibleValuesParser::new(words.map(|(name, help)| PossibleValue::new(name).help(help)))
 }
 
-/// The modes of tuning, with what they do.
+/// The tuning modes with their descriptions.
 pub(crate) fn modes() -> impl TypedValueParser<Value = Mode> {
     let values = Mode::ALL.iter().map(|(name, _, help)| PossibleValue::new(*name).help(*help));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Mode>())

@@ -1,4 +1,4 @@
-//! The command line: one subcommand per file of `commands`.
+//! Definition of the command line: one subcommand per file of `commands`.
 
 use clap::{Parser, Subcommand};
 
@@ -21,13 +21,13 @@ use crate::commands::report::ReportArgs;
 use crate::commands::space::SpaceArgs;
 use crate::commands::tune::TuneArgs;
 use crate::commands::worker::WorkerArgs;
-use crate::observe::ObserveArgs;
+use crate::logging::LoggingArgs;
 
-/// What every `--help` ends with.
+/// The last line of every `--help`.
 const LEARN_MORE: &str =
     "The language is described in docs/language.md, with examples in examples/kernels/.";
 
-/// What the command is for. Not a comment of [`Cli`], where the example would be taken for Rust.
+/// The description of the command. A doc comment on [`Cli`] would be a doctest.
 const ABOUT: &str = "\
 A tensor compiler and autotuner: you write the mathematics of an operator, it finds fast code.
 
@@ -48,7 +48,7 @@ schedule and remembers it, `compile` and `package` write libraries.";
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) observe: ObserveArgs,
+    pub(crate) logging: LoggingArgs,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -1,5 +1,6 @@
-//! What NVIDIA's compiler makes of kernels: for `--emit ptx`, `cubin` and `sass`, and for `--model-only`. No graphics
-//! processor is needed.
+//! Kernels compiled by NVIDIA's compiler (NVRTC), without a GPU.
+//!
+//! For `--emit ptx`, `cubin` and `sass`, and for `--model-only`.
 
 use std::fmt::Write as _;
 
@@ -7,17 +8,17 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Dialect, LoweredProgram};
 use tensorwright_device::DeviceError;
 use tensorwright_device::cuda::{Compiled, InnerLoop, Nvrtc, Resources, Sass};
 
-/// The architecture that is compiled for where the target names none.
+/// The default architecture.
 const ARCHITECTURE: &str = "sm_80";
 
-/// Kernels, compiled.
+/// Compiled kernels.
 pub(crate) struct Kernels {
     compiled: Compiled,
     source: tensorwright::Source,
 }
 
 impl Kernels {
-    /// Compiles the kernels of a program for the architecture that is its target.
+    /// Compiles the kernels of a program for the architecture of its target.
     pub(crate) fn of(lowered: &LoweredProgram) -> Result<Self, Diagnostics> {
         let source = lowered.program().ir().source.clone();
         let program = lowered.device_program(Dialect::Cuda)?;
@@ -30,19 +31,19 @@ impl Kernels {
         Ok(Self { compiled, source })
     }
 
-    /// The text of the virtual machine, after what each kernel takes.
+    /// PTX, after the resource use of each kernel.
     pub(crate) fn ptx(&self) -> String {
         let mut text = self.summary();
         text.push_str(&self.compiled.ptx);
         text
     }
 
-    /// Machine code.
+    /// The cubin.
     pub(crate) fn cubin(&self) -> &[u8] {
         &self.compiled.cubin
     }
 
-    /// Machine code as text, after what each kernel takes and what its inner loop costs to issue.
+    /// SASS, after the resource use of each kernel and the issue cost of its inner loop.
     pub(crate) fn sass(&self) -> Result<String, Diagnostics> {
         let sass = Sass::of(&self.compiled.cubin).map_err(|error| refused(&self.source, &error))?;
         let mut text = self.summary();
@@ -55,13 +56,13 @@ impl Kernels {
         Ok(text)
     }
 
-    /// What each kernel takes.
+    /// The resource use of each kernel.
     pub(crate) fn resources(&self) -> &[Resources] {
         &self.compiled.kernels
     }
 
-    /// The cycles to issue a multiplication with addition in the inner loop that has the most of them; `None` without such
-    /// a loop or a disassembler.
+    /// Issue cycles per multiply-add in the inner loop with the most of them; `None` without such a
+    /// loop or without a disassembler.
     pub(crate) fn issue_cycles(&self) -> Option<f64> {
         let sass = Sass::of(&self.compiled.cubin).ok()?;
         let kernels = self.compiled.kernels.iter();
@@ -70,7 +71,7 @@ impl Kernels {
         longest.and_then(|inner| inner.cycles_per_multiply_add())
     }
 
-    /// What each kernel takes, a line each.
+    /// The resource use of each kernel, one line each.
     fn summary(&self) -> String {
         let mut text = String::new();
         for kernel in &self.compiled.kernels {
@@ -96,7 +97,7 @@ impl Kernels {
     }
 }
 
-/// What the inner loop of a kernel costs to issue.
+/// The issue cost of a kernel's inner loop, as text.
 fn cost(kernel: &str, inner: &InnerLoop) -> String {
     let per = inner.cycles_per_multiply_add();
     let per = per.map_or_else(String::new, |cycles| {

@@ -1,14 +1,14 @@
-//! Why a command did not succeed.
+//! [`Failure`]: why a command failed.
 
 use tensorwright::Diagnostics;
 
 use crate::args::Format;
 
-/// Why a command did not succeed.
+/// Why a command failed.
 pub(crate) enum Failure {
-    /// It was said already.
+    /// The problem has been printed.
     Reported,
-    /// Problems in the text, the sizes or the inputs, to be shown in this format.
+    /// Problems in the text, the sizes or the inputs, with their output format.
     Diagnostics(Diagnostics, Format),
     /// Standard output cannot be written.
     Output(std::io::Error),
@@ -20,12 +20,12 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// What a command returns.
+/// The result of a command.
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Attaches the format in which a command shows its problems.
+/// Attaches an output format to diagnostics.
 pub(crate) trait InFormat<T> {
-    /// Shows problems in this format.
+    /// Converts the error for this format.
     fn in_format(self, format: Format) -> Result<T, Failure>;
 }
 

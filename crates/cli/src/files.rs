@@ -1,4 +1,4 @@
-//! Files in and out, with errors that say which file and what to do.
+//! Reading and writing files, with errors that name the file and the remedy.
 
 mod input;
 
@@ -12,17 +12,17 @@ use tensorwright_tuner::Manifest;
 
 pub(crate) use self::input::Input;
 
-/// The largest source file that is read; the parser refuses texts long before this.
+/// The largest source file; the parser rejects texts long before this.
 const MAX_SOURCE: u64 = 16 << 20;
 
-/// The largest landscape that is read.
+/// The largest landscape.
 const MAX_LANDSCAPE: u64 = 64 << 20;
 
-/// The largest files of samples and of weights of a cost model that are read.
+/// The largest files of samples and weights of a cost model.
 const MAX_SAMPLES: u64 = 1 << 30;
 const MAX_WEIGHTS: u64 = 64 << 20;
 
-/// The largest `.npy` file that is read.
+/// The largest `.npy` file.
 const MAX_NPY: u64 = 9 << 30;
 
 /// Reads and checks a source file.
@@ -31,7 +31,7 @@ pub(crate) fn module(path: &Path) -> Result<Module, Diagnostics> {
     Module::parse_bytes(&path.display().to_string(), &bytes)
 }
 
-/// Reads a source file of which one definition is wanted; others may have errors.
+/// Reads a source file for one definition; others may have errors.
 pub(crate) fn module_with(path: &Path) -> Result<Module, Diagnostics> {
     let bytes = read(path, MAX_SOURCE)?;
     Module::parse_partly(&path.display().to_string(), &bytes)
@@ -47,7 +47,7 @@ pub(crate) fn schedule(path: &Path) -> Result<Source, Diagnostics> {
     text(path, "a schedule has one step per line, such as `C: split m 8`")
 }
 
-/// Reads a text; `help` says what it ought to be.
+/// Reads a text; `help` describes the expected contents.
 fn text(path: &Path, help: &str) -> Result<Source, Diagnostics> {
     let bytes = read(path, MAX_SOURCE)?;
     let text = String::from_utf8(bytes).map_err(|_| {
@@ -76,7 +76,7 @@ pub(crate) fn weights(path: &Path) -> Result<Weights, Diagnostics> {
     own(path, MAX_WEIGHTS, |text| Weights::parse(text).map_err(|error| error.to_string()))
 }
 
-/// Cuts off a last line that whoever wrote it did not end.
+/// Cuts off an incomplete last line.
 pub(crate) fn end_with_a_line(path: &Path) -> Result<(), Diagnostics> {
     let bytes = read(path, MAX_SAMPLES)?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -89,7 +89,7 @@ pub(crate) fn end_with_a_line(path: &Path) -> Result<(), Diagnostics> {
     })
 }
 
-/// Reads a text of this program's own making; what is wrong with it may end with a line of help.
+/// Reads a text written by this program; its parse error may end with a line of help.
 fn own<T>(
     path: &Path,
     most: u64,
@@ -114,7 +114,7 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Diagnostics> 
     })
 }
 
-/// Reads a buffer from a `.npy` file: its header first, then as many bytes as that says.
+/// Reads a buffer from a `.npy` file: the header first, then as many bytes as it declares.
 pub(crate) fn buffer(path: &Path) -> Result<Buffer, Diagnostics> {
     let failed = |error| unreadable(path, &error);
     let wrong = |error: &dyn std::fmt::Display| {
@@ -128,7 +128,7 @@ pub(crate) fn buffer(path: &Path) -> Result<Buffer, Diagnostics> {
     if whole > MAX_NPY {
         return Err(too_large(path, MAX_NPY));
     }
-    // Of what the header does not say, one byte is enough to know that it is there.
+    // One byte beyond the declared size shows that the file is too long.
     input.read_up_to(whole + 1, &mut bytes).map_err(failed)?;
     if bytes.len() as u64 > whole {
         let more = "more bytes follow than the header says: the file is damaged";
@@ -144,7 +144,7 @@ pub(crate) fn write(path: &Path, buffer: &Buffer) -> Result<(), Diagnostics> {
     write_bytes(path, &bytes)
 }
 
-/// Reads a file up to a limit, so that `/dev/zero` is an error and not the end of memory.
+/// Reads a file up to a limit, so that `/dev/zero` is an error, not out of memory.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Diagnostics> {
     let failed = |error| unreadable(path, &error);
     let mut input = Input::open(path).map_err(failed)?;
@@ -168,7 +168,7 @@ fn too_large(path: &Path, limit: u64) -> Diagnostics {
     problem(path, format!("{} is larger than {} MiB", path.display(), limit >> 20), None)
 }
 
-/// What to do about a file that cannot be read: which one may be meant.
+/// Advice for an unreadable file: similar names that exist.
 fn advice(path: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => {}

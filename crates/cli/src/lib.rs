@@ -1,8 +1,8 @@
-//! The command `tensorwright`, as a function: the executable calls it, and the Python package.
+//! The `tensorwright` command as a function, for the executable and the Python package.
 //!
 //! Each subcommand is one file in `commands`; this file only dispatches. Results go to standard
-//! output, problems to standard error; the exit code is 0 for success, 1 for errors in what the
-//! user gave, 2 for a command line that cannot be understood.
+//! output, problems to standard error. Exit codes: 0 for success, 1 for invalid input, 2 for an
+//! invalid command line.
 #[macro_use]
 mod terminal;
 
@@ -13,8 +13,8 @@ mod config;
 mod cuda;
 mod failure;
 mod files;
+mod logging;
 mod measure;
-mod observe;
 mod report;
 mod sizes;
 mod tuned;
@@ -27,21 +27,21 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 pub use commands::report::report_page;
 pub use config::{Configured, configure, default_threads};
-pub use observe::{Observation, observe_by_environment};
+pub use logging::{LoggingGuard, init_logging_from_environment};
 
 use command_line::{Cli, Command};
 use config::Settings;
 use failure::{Failure, Outcome};
 use tensorwright_measure::WorkerCommand;
 
-/// The command line: every subcommand with its arguments and its help.
+/// The definition of the command line, with all subcommands and help texts.
 #[must_use]
 pub fn command_line() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the command with its arguments, of which the first is the program's name, and returns the exit
-/// code. `worker` starts a child process of the tuner.
+/// Runs the command and returns the exit code. The first argument is the program's name; `worker`
+/// starts a child process of the tuner.
 #[must_use]
 pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -52,11 +52,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
     if let Command::Worker(args) = &cli.command
         && args.is_child()
     {
-        // What it does is told by its parent, whose settings and trace are not its own.
+        // A child uses its parent's settings and trace.
         return commands::worker::child(args);
     }
-    // It writes the end of a trace when it goes.
-    let _observation = match observe::begin(&cli.observe) {
+    // The guard completes the trace file when it is dropped.
+    let _guard = match logging::init(&cli.logging) {
         Ok(observation) => observation,
         Err(problem) => {
             report::problems(&problem, args::Format::Text);
@@ -64,10 +64,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         }
     };
     match &cli.command {
-        // These are of use where a configuration is wrong.
+        // These must work with an invalid configuration.
         Command::Config(args) => return exit_code(commands::config::run(args)),
         Command::Doctor(args) => return exit_code(commands::doctor::run(args)),
-        // Editors and shells have nothing to do with one.
+        // Editors and shells need no configuration.
         Command::Lsp(args) => return exit_code(commands::lsp::run(args)),
         Command::Completions(args) => {
             return exit_code(commands::completions::run(args, Cli::command()));
@@ -83,7 +83,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
         }
     };
     config::apply(&settings);
-    // What was typed counts before what a file says, so it is read once more, with the file's words as defaults.
+    // Typed options take precedence over a file: parse again with the file's settings as defaults.
     let command_line = config::with_defaults(Cli::command(), &settings);
     let matches = command_line.try_get_matches_from(&arguments);
     match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -92,9 +92,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, worker: WorkerCommand
     }
 }
 
-/// Says what a command line ought to be: help on standard output, complaints on standard error.
+/// Prints a clap error: help on standard output, complaints on standard error.
 fn misunderstood(error: clap::Error) -> u8 {
-    // If nobody listens, there is nobody to tell.
+    // A closed stream is not an error here.
     let _ = match (error.use_stderr(), report::colour()) {
         (false, _) => error.print(),
         (true, true) => write!(terminal::coloured_err(), "{}", error.render().ansi()),
@@ -137,7 +137,7 @@ fn run(command: &Command, settings: &Settings, worker: WorkerCommand) -> Outcome
     }
 }
 
-/// Says what went wrong, and what the process ends with.
+/// Reports a failure and returns the exit code.
 fn exit_code(result: Outcome) -> u8 {
     match result {
         Ok(()) => 0,
@@ -146,7 +146,7 @@ fn exit_code(result: Outcome) -> u8 {
             report::problems(&diagnostics, format);
             1
         }
-        // The reader of our output has gone away (`tensorwright ... | head`): nothing to say.
+        // The reader has closed the pipe (`tensorwright ... | head`).
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(Failure::Output(error)) => {
             eprintln!("cannot write the output: {error}");
@@ -155,7 +155,7 @@ fn exit_code(result: Outcome) -> u8 {
     }
 }
 
-/// The child process of the tuner: serves until the tuner goes away, and returns the exit code.
+/// The child process of the tuner: serves until the tuner closes it, and returns the exit code.
 #[must_use]
 pub fn worker(arguments: impl IntoIterator<Item = String>) -> u8 {
     tensorwright_measure::serve(arguments)

@@ -1,5 +1,5 @@
-//! The executable `tensorwright`.
-#![allow(clippy::print_stderr, reason = "says why it cannot begin")]
+//! The `tensorwright` executable.
+#![allow(clippy::print_stderr, reason = "reports why the program cannot start")]
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
             tensorwright_cli::main(std::env::args_os(), worker).into()
         }
         Err(error) => {
-            eprintln!("cannot tell where this program is: {error}");
+            eprintln!("cannot find the path of this program: {error}");
             ExitCode::FAILURE
         }
     }

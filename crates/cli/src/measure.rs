@@ -1,8 +1,8 @@
-//! How fast a kernel is, and what share that is of what the machine can do.
+//! Kernel timing and the share of the machine's roofline.
 //!
-//! The roofline decides which roof is meant: arithmetic at the FMA peak, or moving every element
-//! once at the bandwidth of a buffer as large as the kernel's data (so that what fits into a cache is
-//! compared with that cache). The nearer roof is then measured in turns with the kernel.
+//! The roofline selects the roof: the FMA peak, or the bandwidth of moving every element once
+//! through a buffer as large as the kernel's data (so that data in a cache is compared with that
+//! cache). The nearer roof is then measured in turns with the kernel.
 
 mod device;
 
@@ -18,18 +18,18 @@ use tensorwright::runtime::{AllocError, Machine, Pool};
 use tensorwright::{Call, Code, DType, Diagnostic, Diagnostics, Kernel, Program, Source};
 use tensorwright_measure::Roof;
 
-/// The largest buffer that a bandwidth probe uses: beyond all caches.
+/// The largest buffer of a bandwidth probe: beyond all caches.
 const LARGEST: u128 = 256 << 20;
 
-/// How long a roof is measured before it is known which one counts.
+/// How long each roof is measured before one is selected.
 const GLANCE: Duration = Duration::from_millis(30);
 
-/// How fast a kernel is.
+/// The timing of a kernel.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Measurement {
     pub(crate) median_ns: f64,
     pub(crate) min_ns: f64,
-    /// The distance between the quartiles in units of the median.
+    /// The interquartile range divided by the median.
     pub(crate) spread: f64,
     pub(crate) samples: usize,
     pub(crate) gflops: f64,
@@ -38,11 +38,11 @@ pub(crate) struct Measurement {
     pub(crate) bound: Roof,
     pub(crate) peak_gflops: f64,
     pub(crate) peak_gbps: f64,
-    /// What `peak_gbps` is of.
+    /// The kind of bandwidth in `peak_gbps`.
     pub(crate) bandwidth: &'static str,
 }
 
-/// Times a call that succeeds.
+/// Times a call.
 pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measurement, Diagnostics> {
     if kernel.device_program().is_some() {
         return device::measure(kernel, call);
@@ -61,7 +61,7 @@ pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measuremen
         (Roof::Memory, bytes, memory.as_mut())
     };
     let options = Options { work: Some(work), ..Options::default() };
-    // The call has succeeded on the same data before.
+    // The call has succeeded before on the same data.
     let timing = timing::measure(&mut || drop(call.run()), Some(probe), &options);
     if let Some(probe) = timing.probe {
         match bound {
@@ -84,7 +84,7 @@ pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measuremen
     })
 }
 
-/// The FMA peak of the threads of a kernel, in the precision that it computes in.
+/// A probe of the FMA peak in the kernel's precision, on its threads.
 fn fma_probe(kernel: &Kernel) -> Box<dyn Probe + '_> {
     let is_double = kernel.program().outputs().iter().any(|tensor| tensor.dtype == DType::Double);
     let one = || if is_double { FmaPeak::f64() } else { FmaPeak::f32() };
@@ -94,9 +94,9 @@ fn fma_probe(kernel: &Kernel) -> Box<dyn Probe + '_> {
     }
 }
 
-/// The bandwidth of the threads of a kernel, to where its data is: of copying if it writes a good
-/// part of what it moves, of reading otherwise. In the caches of a core it is always that of reading:
-/// `memcpy` is not the fastest way to write there, and a roof that kernels break through is none.
+/// A probe of the bandwidth to the kernel's data, on its threads: copying if the kernel writes a
+/// good part of its traffic, reading otherwise. In a core's caches always reading: `memcpy` is not
+/// the fastest way to write there, and a kernel must not exceed its roof.
 fn memory_probe(
     kernel: &Kernel,
     bytes: u128,
@@ -107,7 +107,7 @@ fn memory_probe(
     let copies = 4 * written >= bytes as u128 && share > Machine::detect().caches.l2;
     let name = if copies { "copy" } else { "read" };
     let probe = if copies {
-        // It reads and writes a buffer of this size each.
+        // A copy reads one buffer of this size and writes another.
         workers(kernel, || CopyBandwidth::new(share / 2))
     } else {
         workers(kernel, || ReadBandwidth::new(share))
@@ -133,7 +133,7 @@ fn workers<'k, P: Probe + Send + 'k>(
     })
 }
 
-/// Keeps the calling thread on one processor, where the system allows it.
+/// Pins the calling thread to one processor, where the system allows it.
 pub(crate) fn pin(pool: Option<&Pool>) -> Option<Pin> {
     match pool {
         Some(pool) => pool.pin_caller().ok(),
@@ -141,7 +141,7 @@ pub(crate) fn pin(pool: Option<&Pool>) -> Option<Pin> {
     }
 }
 
-/// Something that the machine refuses.
+/// The diagnostic for a machine error.
 pub(crate) fn problem(error: impl std::error::Error) -> Diagnostics {
     let diagnostic = Diagnostic::without_place(Code::TooLarge, error.to_string())
         .help("use smaller sizes or fewer threads");

@@ -1,4 +1,4 @@
-//! Problems on standard error (as text) or standard output (as JSON, where a program reads them).
+//! Diagnostics on standard error (text) or standard output (JSON).
 
 use std::io::{IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use tensorwright::{Diagnostics, Severity};
 use crate::args::Format;
 use crate::terminal;
 
-/// A diagnostic for editors: lines and columns are one-based, columns count characters.
+/// A diagnostic for editors: lines and columns are one-based; columns count characters.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonDiagnostic {
     file: String,
@@ -48,7 +48,7 @@ struct JsonPosition {
     column: usize,
 }
 
-/// Diagnostics as data.
+/// Diagnostics as JSON values.
 pub(crate) fn as_json(diagnostics: &Diagnostics) -> Vec<JsonDiagnostic> {
     let source = diagnostics.source();
     let position = |offset| {
@@ -79,23 +79,23 @@ pub(crate) fn as_json(diagnostics: &Diagnostics) -> Vec<JsonDiagnostic> {
     diagnostics.list().iter().map(one).collect()
 }
 
-/// Shows problems.
+/// Prints diagnostics.
 pub(crate) fn problems(diagnostics: &Diagnostics, format: Format) {
     match format {
         Format::Text if diagnostics.list().is_empty() => {}
         Format::Text => on_stderr(diagnostics),
         Format::Json => {
             let value = serde_json::json!({ "diagnostics": as_json(diagnostics) });
-            // A reader that has gone away is not an error worth more words.
+            // A closed pipe is not worth another error.
             let _ = json(&value);
         }
     }
 }
 
-/// Shows problems as text, beside a result that standard output has.
+/// Prints diagnostics as text on standard error.
 pub(crate) fn on_stderr(diagnostics: &Diagnostics) {
     let text = diagnostics.render(colour());
-    // If nobody listens, there is nobody to tell.
+    // A closed stream is not an error here.
     let _ = terminal::coloured_err().write_all(text.as_bytes());
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn json(value: &impl Serialize) -> std::io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Colours where a person looks at a terminal and has not asked for none.
+/// Whether to use colours: standard error is a terminal and `NO_COLOR` is unset.
 pub(crate) fn colour() -> bool {
     let asked_for_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !asked_for_none

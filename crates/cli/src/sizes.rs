@@ -1,4 +1,4 @@
-//! Sizes on the command line: `M=128,N=1..512@1,64,512`.
+//! Parser for sizes on the command line: `M=128,N=1..512@1,64,512`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ impl FromStr for SizeList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A number without a name belongs to the buckets before it.
+        // A number without a name belongs to the preceding buckets.
         let mut pieces: Vec<String> = Vec::new();
         for piece in text.split(',') {
             match pieces.last_mut() {
@@ -44,7 +44,7 @@ fn size(text: &str) -> Result<(String, Extent), String> {
     Ok((name.to_owned(), extent))
 }
 
-/// All sizes of a command line, one of which may vary.
+/// All sizes of a command line, at most one of them a range.
 pub(crate) fn ranged(lists: &[SizeList]) -> Result<Sizes, Diagnostics> {
     let mut extents: BTreeMap<String, Extent> = BTreeMap::new();
     for (name, extent) in lists.iter().flat_map(|list| &list.0) {
@@ -57,14 +57,14 @@ pub(crate) fn ranged(lists: &[SizeList]) -> Result<Sizes, Diagnostics> {
         .map_err(|message| problem(Code::VaryingSize, message, "give one of them a number"))
 }
 
-/// All sizes of a command line, where none may vary.
+/// All sizes of a command line, none of them a range.
 pub(crate) fn exact(lists: &[SizeList]) -> Result<BTreeMap<String, i64>, Diagnostics> {
     let sizes = ranged(lists)?;
     match &sizes.varying {
         None => Ok(sizes.fixed),
         Some((name, range)) => Err(problem(
             Code::VaryingSize,
-            format!("`{name}` is the range {range}, and a number is needed here"),
+            format!("`{name}` is the range {range}, but this needs a single number"),
             "give it one number; `run` and the manifest of `package` take ranges",
         )),
     }

@@ -1,16 +1,16 @@
-//! Standard output and standard error, where nothing that others wrote is obeyed.
+//! Standard output and standard error with escaped control characters.
 //!
-//! Names, texts and messages come from files, databases and other machines, and a terminal obeys escape
-//! sequences in them. So all that this crate prints goes through here: [`out`] for results, [`json`] for
-//! those that programs read, and the macros `println!`, `eprint!` and `eprintln!`, which take the place
-//! of the standard library's in this crate and do not panic where nobody listens.
+//! Names, texts and messages come from files, databases and other machines, and may hold escape
+//! sequences that a terminal executes. All output of this crate goes through this module: [`out`]
+//! for results, [`json`] for machine-readable results, and the macros `println!`, `eprint!` and
+//! `eprintln!`, which replace those of the standard library and do not panic on a closed stream.
 
 use std::fmt;
 use std::io::{self, StderrLock, StdoutLock, Write};
 
 use tensorwright::{is_obeyed, printable};
 
-/// What goes back to the start of a line on a terminal and empties it.
+/// The sequence that clears the current line of a terminal.
 pub(crate) const EMPTY_LINE: &str = "\r\x1b[K";
 
 macro_rules! println {
@@ -31,51 +31,51 @@ macro_rules! eprint {
     };
 }
 
-/// How characters that a terminal obeys are written.
+/// How control characters are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     /// `\u{1b}`
     Text,
-    /// `\u001b`, which JSON reads as the character itself.
+    /// `\u001b`, which JSON decodes to the character itself.
     Json,
-    /// As text; sequences that only change colours stay.
+    /// As text, but colour sequences stay.
     Coloured,
 }
 
-/// A writer that spells out what a terminal would obey.
-pub(crate) struct Shown<W: Write> {
+/// A writer that escapes control characters.
+pub(crate) struct EscapingWriter<W: Write> {
     inner: W,
     spelling: Spelling,
-    /// The first bytes of a character whose other bytes have not come yet.
-    begun: Vec<u8>,
+    /// The bytes of an incomplete UTF-8 character.
+    incomplete: Vec<u8>,
 }
 
-/// Standard output for people.
-pub(crate) fn out() -> Shown<StdoutLock<'static>> {
-    Shown::new(io::stdout().lock(), Spelling::Text)
+/// Standard output as text.
+pub(crate) fn out() -> EscapingWriter<StdoutLock<'static>> {
+    EscapingWriter::new(io::stdout().lock(), Spelling::Text)
 }
 
-/// Standard output for programs that read JSON: strings stay what they are.
-pub(crate) fn json() -> Shown<StdoutLock<'static>> {
-    Shown::new(io::stdout().lock(), Spelling::Json)
+/// Standard output as JSON.
+pub(crate) fn json() -> EscapingWriter<StdoutLock<'static>> {
+    EscapingWriter::new(io::stdout().lock(), Spelling::Json)
 }
 
 /// Standard error.
-pub(crate) fn err() -> Shown<StderrLock<'static>> {
-    Shown::new(io::stderr().lock(), Spelling::Text)
+pub(crate) fn err() -> EscapingWriter<StderrLock<'static>> {
+    EscapingWriter::new(io::stderr().lock(), Spelling::Text)
 }
 
-/// Standard error for what has colours.
-pub(crate) fn coloured_err() -> Shown<StderrLock<'static>> {
-    Shown::new(io::stderr().lock(), Spelling::Coloured)
+/// Standard error with colours.
+pub(crate) fn coloured_err() -> EscapingWriter<StderrLock<'static>> {
+    EscapingWriter::new(io::stderr().lock(), Spelling::Coloured)
 }
 
-/// Writes a line. If nobody listens any more, there is nobody to tell.
+/// Writes a line; ignores a closed stream.
 pub(crate) fn line(writer: &mut dyn Write, text: fmt::Arguments<'_>) {
     let _ = writeln!(writer, "{text}");
 }
 
-/// Writes to standard error what may begin by emptying the line, which changes in place.
+/// Writes to standard error; the text may begin with [`EMPTY_LINE`].
 pub(crate) fn rewritten(text: fmt::Arguments<'_>) {
     let text = text.to_string();
     let (empties, rest) = match text.strip_prefix(EMPTY_LINE) {
@@ -86,9 +86,9 @@ pub(crate) fn rewritten(text: fmt::Arguments<'_>) {
     let _ = write!(err, "{empties}{}", printable(rest)).and_then(|()| err.flush());
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> EscapingWriter<W> {
     fn new(inner: W, spelling: Spelling) -> Self {
-        Self { inner, spelling, begun: Vec::new() }
+        Self { inner, spelling, incomplete: Vec::new() }
     }
 
     fn show(&mut self, text: &str) -> io::Result<()> {
@@ -118,16 +118,16 @@ impl<W: Write> Shown<W> {
     }
 }
 
-/// The length of the sequence at the start of a text that only changes colours; 0 if there is none.
+/// The length of a colour sequence at the start of a text; 0 if there is none.
 fn colour(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\u{1b}[") else { return 0 };
     let digits = parameters.find(|c: char| !c.is_ascii_digit() && c != ';');
     digits.filter(|end| parameters[*end..].starts_with('m')).map_or(0, |end| end + 3)
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = std::mem::take(&mut self.begun);
+        let mut all = std::mem::take(&mut self.incomplete);
         all.extend_from_slice(bytes);
         for chunk in all.utf8_chunks() {
             self.show(chunk.valid())?;
@@ -135,7 +135,7 @@ impl<W: Write> Write for Shown<W> {
             let is_cut = std::str::from_utf8(chunk.invalid())
                 .is_err_and(|error| is_last && error.error_len().is_none());
             if is_cut {
-                self.begun = chunk.invalid().to_vec();
+                self.incomplete = chunk.invalid().to_vec();
             } else if !chunk.invalid().is_empty() {
                 self.show("\u{fffd}")?;
             }
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn shown(spelling: Spelling, pieces: &[&[u8]]) -> String {
-        let mut writer = Shown::new(Vec::new(), spelling);
+        let mut writer = EscapingWriter::new(Vec::new(), spelling);
         pieces.iter().for_each(|piece| writer.write_all(piece).unwrap());
         String::from_utf8(writer.inner).unwrap()
     }
@@ -190,11 +190,11 @@ mod tests {
         assert_eq!(shown(Spelling::Text, &[b"a\xff\xc3", b"b"]), "a\u{fffd}\u{fffd}b");
     }
 
-    /// The files that talk to programs, or whose escape sequences are their own.
+    /// Files that write machine formats or their own escape sequences.
     const EXEMPT: [&str; 6] =
         ["terminal.rs", "main.rs", "lsp.rs", "man.rs", "completions.rs", "top.rs"];
 
-    /// Ways to print that nothing filters.
+    /// Unfiltered ways to print.
     const WAYS: [&str; 7] = [
         "io::stdout().lock()",
         "io::stdout().write",

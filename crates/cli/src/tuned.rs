@@ -1,15 +1,14 @@
-//! The best schedule of the records, for commands that are given none.
+//! Lookup of the best recorded schedule.
 
 use tensorwright::{Code, Diagnostic, Diagnostics, Schedule, Source, printable};
 use tensorwright_records::{Error, Location, Part, Result, open_existing};
 use tensorwright_tuner::{Recalled, Remembered, Wanted};
 
-/// The best schedule that the records have for a program, said on standard error; `None` if there is
-/// none, or no records.
+/// The best recorded schedule of a program, reported on standard error; `None` without one.
 ///
 /// # Errors
-/// If the command line names records that can never be read. Others are a note: the default schedule computes
-/// the same.
+/// If records named on the command line can never be read. Other problems are notes, because the
+/// default schedule computes the same results.
 pub(crate) fn best(
     wanted: &Wanted<'_>,
     db: Option<&Location>,
@@ -17,7 +16,7 @@ pub(crate) fn best(
     match recall(wanted, db) {
         Ok(schedule) => Ok(schedule),
         Err(error) if db.is_some() && error.is_lasting() => Err(unusable(&error)),
-        // Without a home directory there are no records that anybody could miss.
+        // Without a home directory, there are no records to miss.
         Err(Error::NoDataDirectory) => Ok(None),
         Err(error) => {
             eprintln!("tuned: {}; the default schedule is used", printable(&error.to_string()));
@@ -43,7 +42,7 @@ fn recall(wanted: &Wanted<'_>, db: Option<&Location>) -> Result<Option<Schedule>
     let words = found.to_string();
     match &found {
         Remembered::Nothing => {}
-        // Of other sizes there are many.
+        // Records of other sizes are common.
         Remembered::Elsewhere(misses) if misses.iter().any(|m| m.part == Some(Part::Sizes)) => {}
         Remembered::Elsewhere(_) => eprintln!("not tuned: {}", printable(&words)),
         Remembered::Best { .. } => {

@@ -1,10 +1,10 @@
-//! What `--version` says: enough for a report of a problem.
+//! The output of `--version`, with what a bug report needs.
 
 use std::sync::OnceLock;
 
 use tensorwright::Target;
 
-/// Version, commit if the build knows it, LLVM, and the names of targets.
+/// Version, commit if known at build time, LLVM version, and target names.
 pub(crate) fn text() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

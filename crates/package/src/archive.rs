@@ -6,10 +6,10 @@ use ar_archive_writer::{
     ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, ObjectReader, write_archive_to_stream,
 };
 
-/// What tells the symbols of objects, for the index.
+/// Reads the symbols of objects for the index.
 static READER: ObjectReader = DEFAULT_OBJECT_READER;
 
-/// A static library of objects with their names. It depends on nothing else: no times, no owners.
+/// A static library of named objects, reproducible: without times and owners.
 ///
 /// # Errors
 /// If an object cannot be read.

@@ -1,4 +1,4 @@
-//! The system's C compiler.
+//! The system's C compiler, run in a private temporary directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::process::Command;
 use tempfile::TempDir;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 
-/// A C compiler, with a directory for files in between, which nobody else can foresee or write to, and
-/// which goes when it is dropped.
+/// A C compiler with a temporary directory, which is private and unpredictable, and removed on
+/// drop.
 #[derive(Debug)]
 pub struct Compiler {
     program: PathBuf,
@@ -15,10 +15,10 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The compiler of a name.
+    /// The compiler with a name or path.
     ///
     /// # Errors
-    /// If there is no place for temporary files.
+    /// If there is no writable temporary directory.
     pub fn new(program: &Path) -> Result<Self, Diagnostics> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tensorwright-cc-");
@@ -31,13 +31,13 @@ impl Compiler {
                     .help("name a folder that you may write to in the variable TMPDIR"),
             )
         })?;
-        // A name is looked up; a path must hold from elsewhere too.
+        // A name is looked up; a path must be valid from another directory.
         let is_path = program.components().count() > 1;
         let whole = is_path.then(|| std::path::absolute(program).ok()).flatten();
         Ok(Self { program: whole.unwrap_or_else(|| program.to_owned()), folder })
     }
 
-    /// Keeps a file beside the others, where the compiler finds it by its name.
+    /// Writes a file into the temporary directory.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -49,8 +49,8 @@ impl Compiler {
         })
     }
 
-    /// Runs the compiler among its files, and returns what it wrote to `output`. It is given names
-    /// without folders, so that what it writes does not depend on where they are.
+    /// Runs the compiler in the temporary directory and returns its output file. File names have no
+    /// folders, so that the result does not depend on the directory.
     ///
     /// # Errors
     /// If it cannot be started or fails.

@@ -1,4 +1,4 @@
-//! From a plan to compiled kernels, on all cores.
+//! Compiles the kernels of a plan in parallel.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,22 +16,22 @@ use crate::operator::{Case, Operator};
 use crate::options::{BuildOptions, Progress};
 use crate::plan::Plan;
 
-/// The stack of a thread that compiles: expressions may nest as deeply as for the main thread.
+/// The stack size of compiling threads: expressions may nest as deeply as in the main thread.
 const STACK: usize = 8 << 20;
 
-/// Where a schedule comes from.
+/// The origin of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Origin {
-    /// A record for this processor, and the seconds of a call.
+    /// A record for this processor, with the seconds of a call.
     Record(TrialId, f64),
     /// A record for another machine or compiler, verified on this one.
     Verified(TrialId),
-    /// The cost model, or rules.
+    /// The default schedule.
     Untuned,
 }
 
 impl Origin {
-    /// The seconds of a call, if they were measured.
+    /// The measured seconds of a call.
     pub(crate) fn seconds(&self) -> Option<f64> {
         match self {
             Self::Record(_, seconds) => Some(*seconds),
@@ -43,34 +43,34 @@ impl Origin {
 /// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Built {
-    /// How it is called.
+    /// Its calling interface.
     pub(crate) interface: Interface,
     pub(crate) object: Vec<u8>,
     pub(crate) origin: Origin,
-    /// What the kernel is called with, in order.
+    /// Its arguments, in order.
     pub(crate) slots: Vec<Slot>,
-    /// The parameters of the operator that it needs, and those that its preparation needs: bit by bit.
+    /// Bit masks of the operator parameters that the kernel and its preparation need.
     pub(crate) needs: u64,
     pub(crate) prepares: u64,
-    /// Says how inputs are prepared: kernels that say the same share what is prepared.
+    /// Identifies the preparation of inputs: kernels with equal ones share prepared data.
     pub(crate) preparation: String,
-    /// What a call costs, as the model sees it.
+    /// The estimated cycles of a call.
     pub(crate) cycles: f64,
 }
 
-/// What a kernel is called with in one place.
+/// An argument of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A parameter of the operator.
     Parameter(usize),
-    /// So many bytes into what was prepared.
+    /// A byte offset into the prepared data.
     Prepared(i64),
 }
 
 /// The kernels of a case: by level, then by bucket.
 pub(crate) type Kernels = Vec<Vec<Built>>;
 
-/// A kernel that has to be compiled.
+/// A kernel to compile.
 struct Job<'p> {
     operator: &'p Operator,
     case: &'p Case,
@@ -131,7 +131,7 @@ fn jobs(plan: &Plan) -> Vec<Job<'_>> {
     jobs
 }
 
-/// Compiles jobs on all cores; the first failure, in their order, is what is wrong.
+/// Compiles jobs on all cores; returns the first failure in job order.
 fn in_parallel(
     jobs: &[Job<'_>],
     progress: &(dyn Fn(&Progress) + Sync),
@@ -145,7 +145,7 @@ fn in_parallel(
             let Some(job) = jobs.get(number) else { break };
             let built = job.build();
             if built.is_err() {
-                // Nobody needs the rest.
+                // The remaining jobs are not needed.
                 next.store(jobs.len(), Ordering::Relaxed);
             }
             lock().insert(number, built);
@@ -156,7 +156,7 @@ fn in_parallel(
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            // A thread that cannot be started leaves its share to the others.
+            // If a thread cannot start, the others do its work.
             let _ = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
         }
         work();
@@ -166,13 +166,13 @@ fn in_parallel(
 }
 
 impl Job<'_> {
-    /// The schedule that records have, if they have one.
+    /// The recorded schedule, if there is one.
     fn remember(&self, store: &dyn Store, notes: &dyn Fn(&str)) -> Option<(Schedule, Origin)> {
         let level = self.level.target();
         let is_level =
             |native: &Target| native.cpu().is_some_and(|cpu| cpu.isa() == self.level.isa());
         let here = Target::native().ok().filter(is_level);
-        // What was tuned for this machine as it is suits the level that it has.
+        // Schedules tuned for this machine also suit its level.
         for target in here.iter().chain([level]) {
             let Case { threads, precision, .. } = *self.case;
             let goal = Goal::new(target.clone()).with_threads(threads).with_precision(precision);

@@ -1,8 +1,8 @@
-//! [`Level`]: a processor that a package has kernels for.
+//! [`Level`]: a processor level of a package's kernels.
 
 use tensorwright::{Cpu, Diagnostics, Goal, Source, Target, TargetError, VectorIsa};
 
-/// A processor that a package has kernels for. Which one is used is decided when the library runs.
+/// A processor level. The library selects one at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
     cpu: Cpu,
@@ -10,13 +10,13 @@ pub struct Level {
 }
 
 impl Level {
-    /// The levels of a package that names none.
+    /// The default levels.
     pub const USUAL: [&'static str; 2] = ["avx2", "avx512"];
 
-    /// The levels that there are.
+    /// All levels.
     pub const ALL: [&'static str; 3] = ["sse", "avx2", "avx512"];
 
-    /// The level of a name; `None` if there is none.
+    /// The level with a name; `None` if it is unknown.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = Self::ALL.into_iter().find(|known| *known == name)?;
@@ -30,14 +30,14 @@ impl Level {
         self.cpu.name()
     }
 
-    /// What code is generated for.
+    /// The code-generation target.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// What the level asks of a processor, as x86-64's microarchitecture levels have it: LLVM may use
-    /// all of it, not only the vectors.
+    /// The required CPU features, as of x86-64's microarchitecture levels: LLVM may use all of
+    /// them, not only the vectors.
     #[must_use]
     pub fn requirement(&self) -> &'static str {
         match self.cpu.isa() {
@@ -47,8 +47,8 @@ impl Level {
         }
     }
 
-    /// What schedules are made for. Cache sizes are typical ones, and not those of the machine that
-    /// builds, so that every machine builds the same package.
+    /// The scheduling target. Cache sizes are typical ones, not those of the build machine, so that
+    /// every machine builds the same package.
     #[must_use]
     pub fn goal(&self, threads: usize) -> Goal {
         Goal::new(self.target.clone()).with_workers(threads as i64)
@@ -61,7 +61,7 @@ impl Level {
     }
 }
 
-/// Says what is wrong with a target.
+/// The diagnostic for an unavailable target.
 pub(crate) fn unavailable(error: &TargetError) -> Diagnostics {
     Diagnostics::new(Source::new("target", ""), vec![error.diagnostic()])
 }

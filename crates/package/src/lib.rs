@@ -6,8 +6,8 @@
 //!          -> Package       C source that dispatches, libraries, header, crate
 //! ```
 //!
-//! [`Plan::new`], [`Plan::build`] and [`Package::write`] are these steps. docs/packaging.md is for those
-//! who use packages.
+//! These steps are [`Plan::new`], [`Plan::build`] and [`Package::write`]. docs/packaging.md is for
+//! users of packages.
 
 mod archive;
 pub mod buckets;

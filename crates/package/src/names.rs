@@ -2,14 +2,14 @@
 
 use crate::operator::Operator;
 
-/// The functions of the package as a whole.
+/// The package-level functions.
 pub(crate) fn of_package(package: &str) -> Vec<String> {
     ["error_text", "level", "level_name", "set_level"]
         .map(|end| format!("{package}_{end}"))
         .to_vec()
 }
 
-/// The functions of an operator, the one that computes first.
+/// The functions of an operator, the computing one first.
 pub(crate) fn of_operator(package: &str, operator: &Operator) -> Vec<String> {
     let name = format!("{package}_{}", operator.name);
     let mut symbols = vec![name.clone()];

@@ -1,4 +1,4 @@
-//! [`Operator`]: a function of a package, with all sizes that it is for.
+//! [`Operator`]: a function of a package, with all its sizes.
 
 use tensorwright::ir::TensorId;
 use tensorwright::schedule::canonical;
@@ -13,22 +13,22 @@ use crate::buckets::{Buckets, Layout, Padding};
 /// A function of a package.
 #[derive(Debug)]
 pub(crate) struct Operator {
-    /// What it is called, without the name of the package.
+    /// The name without that of the package.
     pub(crate) name: String,
-    /// The same in Rust.
+    /// The name in Rust.
     pub(crate) rust_name: String,
-    /// What its cases have values for: the sizes of the definition, then those of its integer scalars that are given
-    /// with them.
+    /// The names of the values in its cases: the sizes of the definition, then the integer scalars
+    /// that select kernels.
     pub(crate) sizes: Vec<Name>,
-    /// How many of them are sizes of the definition. The others are parameters.
+    /// How many of them are sizes of the definition; the others are parameters.
     extents: usize,
-    /// The parameters of the definition, in its order.
+    /// The parameters of the definition, in order.
     pub(crate) parameters: Vec<Parameter>,
-    /// What it can be called with; the first that fits is used.
+    /// The supported sizes; the first match is used.
     pub(crate) cases: Vec<Case>,
 }
 
-/// A name as the languages have it.
+/// A name in all target languages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) text: String,
@@ -40,47 +40,47 @@ pub(crate) struct Name {
 #[derive(Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: Name,
-    /// Its number in the programs; none if it is a number there.
+    /// Its number in the programs; `None` if it is bound there.
     pub(crate) id: Option<TensorId>,
     pub(crate) dtype: DType,
     pub(crate) is_output: bool,
     pub(crate) is_const: bool,
-    /// Whether it is an integer that can be given with the sizes, and so says with them which kernel is called.
+    /// Whether it is an integer that selects the kernel together with the sizes.
     pub(crate) is_selector: bool,
     pub(crate) rank: usize,
-    /// The extents as the text declares them; none for results, whose extents follow.
+    /// The declared extents; `None` for results, whose extents are inferred.
     pub(crate) declared: Option<Vec<String>>,
 }
 
-/// Sizes that a function can be called with.
+/// Supported sizes of a function.
 #[derive(Debug)]
 pub(crate) struct Case {
-    /// The numbers, in the order of [`Operator::sizes`]; zero for the one that varies.
+    /// The values, in the order of [`Operator::sizes`]; zero for the dynamic one.
     pub(crate) sizes: Vec<i64>,
-    /// The size that varies, if there is one.
+    /// The dynamic size, if there is one.
     pub(crate) varying: Option<Varying>,
     /// The programs of the kernels: one, or one per bucket.
     pub(crate) programs: Vec<(i64, Program)>,
-    /// How the parameters lie in memory.
+    /// The layouts of the parameters.
     pub(crate) layouts: Vec<Layout>,
-    /// The threads that schedules are for.
+    /// The threads of the schedules.
     pub(crate) threads: usize,
-    /// With which numbers its sums may be computed.
+    /// The precision.
     pub(crate) precision: Precision,
 }
 
-/// The size of a case that varies.
+/// The dynamic size of a case.
 #[derive(Debug)]
 pub(crate) struct Varying {
-    /// Its place among the sizes.
+    /// Its index among the sizes.
     pub(crate) place: usize,
     pub(crate) range: SizeRange,
-    /// What is known of it; also knows the programs.
+    /// Its buckets, including their programs.
     pub(crate) buckets: Buckets,
 }
 
 impl Operator {
-    /// An operator whose signature is that of a definition; `program` is the definition for some sizes.
+    /// An operator with the signature of a definition; `program` is the definition for some sizes.
     pub(crate) fn new(name: &str, def: &Def<'_>, program: &Program) -> Self {
         let parameters = parameters(def, program);
         let sizes = def.sizes();
@@ -113,22 +113,22 @@ impl Operator {
         }
     }
 
-    /// The sizes that functions take besides parameters.
+    /// The sizes that functions take in addition to parameters.
     pub(crate) fn extents(&self) -> &[Name] {
         &self.sizes[..self.extents]
     }
 
-    /// The parameters that say, with the sizes, which kernel is called.
+    /// The parameters that select the kernel, together with the sizes.
     pub(crate) fn selectors(&self) -> impl Iterator<Item = &Parameter> {
         self.parameters.iter().filter(|parameter| parameter.is_selector)
     }
 
-    /// The parameters that preparing takes.
+    /// The parameters of the preparation.
     pub(crate) fn prepares(&self) -> impl Iterator<Item = &Parameter> {
         self.parameters.iter().filter(|parameter| parameter.is_const || parameter.is_selector)
     }
 
-    /// The extents of a parameter, in terms of sizes as far as that is certain: `float(B, I)`.
+    /// The extents of a parameter, in terms of sizes where possible: `float(B, I)`.
     pub(crate) fn shape_of(&self, parameter: &Parameter) -> String {
         let extents: Vec<String> = match &parameter.declared {
             Some(declared) => declared.clone(),
@@ -147,7 +147,7 @@ impl Operator {
         }
     }
 
-    /// An extent of a result: the size that it is in all programs, a number, or `_` where it is neither.
+    /// An extent of a result: a size that equals it in all programs, a number, or `_`.
     fn extent(&self, parameter: &Parameter, place: usize) -> String {
         let mut found: Vec<(Vec<i64>, i64)> = Vec::new();
         for case in &self.cases {
@@ -172,7 +172,7 @@ impl Operator {
         }
     }
 
-    /// The name of the structure with prepared constants in Rust.
+    /// The Rust name of the structure with prepared constants.
     pub(crate) fn structure(&self) -> String {
         let capital = |word: &str| {
             let mut letters = word.chars();
@@ -183,13 +183,13 @@ impl Operator {
         format!("{words}Prepared")
     }
 
-    /// Whether inputs can be prepared ahead of calls.
+    /// Whether inputs can be prepared before calls.
     pub(crate) fn has_constants(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.is_const)
     }
 }
 
-/// The parameters of a definition, which have no other names yet than in the text.
+/// The parameters of a definition, with their source names.
 fn parameters(def: &Def<'_>, program: &Program) -> Vec<Parameter> {
     let (nest, declared, selectors) =
         (canonical(program.ir()), def.params(), def.integer_scalars());
@@ -224,8 +224,8 @@ fn parameters(def: &Def<'_>, program: &Program) -> Vec<Parameter> {
     })
 }
 
-/// The names of sizes and parameters in Rust. A size that differs from a parameter in capital letters alone is called after what
-/// it is.
+/// The Rust names of sizes and parameters. A size that differs from a parameter only in case gets
+/// the prefix `size_`.
 fn names_in_rust(sizes: &[&str], parameters: &[&str]) -> Vec<String> {
     let taken = rust_names(parameters.iter().copied());
     let size = |size: &&str| match taken.contains(&size.to_lowercase()) {
@@ -237,7 +237,7 @@ fn names_in_rust(sizes: &[&str], parameters: &[&str]) -> Vec<String> {
 }
 
 impl Parameter {
-    /// Whether it is a number that is passed by value.
+    /// Whether it is a scalar passed by value.
     pub(crate) fn is_scalar_input(&self) -> bool {
         self.rank == 0 && !self.is_output
     }
@@ -249,7 +249,7 @@ impl Parameter {
 }
 
 impl Case {
-    /// Numbers for all sizes.
+    /// A case with fixed sizes.
     pub(crate) fn exact(
         operator: &Operator,
         sizes: Vec<i64>,
@@ -265,7 +265,7 @@ impl Case {
         Self { sizes, varying: None, programs, layouts, threads, precision }
     }
 
-    /// A range for one size.
+    /// A case with a range for one size.
     pub(crate) fn varying(
         operator: &Operator,
         sizes: Vec<i64>,
@@ -280,12 +280,12 @@ impl Case {
         Self { sizes, varying, programs, layouts, threads, precision }
     }
 
-    /// What parameters are padded with.
+    /// The padding of parameters.
     pub(crate) fn padding(&self) -> Padding {
         self.varying.as_ref().map_or(Padding::Zero, |varying| varying.buckets.variation.padding)
     }
 
-    /// The sizes in words: `M=64, N=1..512`.
+    /// The sizes as text: `M=64, N=1..512`.
     pub(crate) fn words(&self, names: &[Name]) -> String {
         let one = |(place, name): (usize, &Name)| match &self.varying {
             Some(varying) if varying.place == place => {

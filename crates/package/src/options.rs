@@ -1,22 +1,22 @@
-//! [`BuildOptions`]: how a package is built, and [`Progress`]: how far that is.
+//! [`BuildOptions`] and [`Progress`] of a package build.
 
 use std::path::Path;
 
 use tensorwright_records::Store;
 
-/// How a package is built.
+/// The options of a package build.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct BuildOptions<'a> {
     /// The C compiler.
     pub cc: &'a Path,
-    /// Where the best schedules are; without records all kernels are untuned.
+    /// The source of tuned schedules; without records, all kernels have default schedules.
     pub records: Option<&'a dyn Store>,
-    /// Whether there is a shared library too.
+    /// Whether to build a shared library too.
     pub shared: bool,
-    /// Is told how far the build is.
+    /// Receives progress.
     pub progress: &'a (dyn Fn(&Progress) + Sync),
-    /// Is told what is wrong with records, a line at a time: they are left out.
+    /// Receives problems of records, one line each; affected records are ignored.
     pub notes: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -32,14 +32,14 @@ impl Default for BuildOptions<'_> {
     }
 }
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The kernels that are compiled.
+    /// The number of compiled kernels.
     pub done: usize,
-    /// The kernels that there will be.
+    /// The total number of kernels.
     pub total: usize,
-    /// The one that was compiled last.
+    /// The last compiled kernel.
     pub what: String,
 }

@@ -11,11 +11,11 @@ use crate::options::BuildOptions;
 use crate::plan::Plan;
 use crate::text::{crate_files, dispatch, header, readme, rust};
 
-/// How the dispatcher is compiled.
+/// The compiler flags of the dispatcher.
 const C_FLAGS: [&str; 6] = ["-c", "-std=gnu99", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall"];
 
-/// A package: a library, its header, a crate, and what is inside of them. The same plan with the same
-/// records and tools gives the same bytes, wherever it is built.
+/// A package: a library, its header and a crate. Builds are reproducible: the same plan, records
+/// and tools give the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
     name: String,
@@ -25,13 +25,13 @@ pub struct Package {
 }
 
 impl Plan {
-    /// The C header. It is known before anything is compiled: nothing that compiling decides is in it.
+    /// The C header, which does not depend on compilation.
     #[must_use]
     pub fn header(&self) -> String {
         header::header(self)
     }
 
-    /// Rust source of safe functions, which needs the library.
+    /// Rust source of safe functions over the library.
     #[must_use]
     pub fn rust_module(&self) -> String {
         rust::module(self)
@@ -40,9 +40,9 @@ impl Plan {
     /// Compiles everything.
     ///
     /// # Errors
-    /// What compiling refuses, and a C compiler that is missing or fails.
+    /// Compile errors, and a missing or failing C compiler.
     pub fn build(&self, options: &BuildOptions<'_>) -> Result<Package, Diagnostics> {
-        // A missing compiler is told before anything is waited for.
+        // Reports a missing compiler before any work.
         let cc = Compiler::new(options.cc)?;
         cc.file("probe.c", b"")?;
         cc.run(&["-c", "probe.c"], "probe.o")?;
@@ -77,13 +77,13 @@ impl Package {
         &self.name
     }
 
-    /// The files, with their places below the directory of the package.
+    /// The files, with their paths in the package directory.
     #[must_use]
     pub fn files(&self) -> &[(String, Vec<u8>)] {
         &self.files
     }
 
-    /// Rust source of safe functions, which needs [`Package::library`].
+    /// Rust source of safe functions over [`Package::library`].
     #[must_use]
     pub fn rust_module(&self) -> &str {
         &self.module
@@ -95,7 +95,7 @@ impl Package {
         &self.library
     }
 
-    /// Writes the files to a directory, which is made if it is not there.
+    /// Writes the files to a directory, created if missing.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -116,7 +116,7 @@ impl Package {
     }
 }
 
-/// The objects of a library, with their names.
+/// The named objects of a library.
 struct Objects<'k> {
     kernels: Vec<&'k Built>,
     dispatch: (String, Vec<u8>),
@@ -152,7 +152,7 @@ impl<'k> Objects<'k> {
             files.push(file);
         }
         let soname = format!("-Wl,-soname,lib{name}.so");
-        // A build number would depend on nothing but the content; not every linker knows it.
+        // Keeps the build independent of the linker; not every linker supports build ids.
         let mut args = vec!["-shared", "-Wl,--build-id=none", &soname];
         args.extend(files.iter().map(String::as_str));
         args.push("-lm");

@@ -1,4 +1,4 @@
-//! [`Plan`]: what a package will hold, from its manifest.
+//! [`Plan`]: the contents of a package, from its manifest.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::operator::{Case, Name, Operator};
 use crate::sizes::Sizes;
 use crate::system;
 
-/// The most parameters of an operator: which of them a kernel needs is kept in a word.
+/// The most parameters of an operator: kernel requirements are bits of a word.
 const MOST_PARAMETERS: usize = 64;
 
-/// What a package will hold: every program bound, nothing compiled.
+/// The contents of a package: all programs bound, nothing compiled.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) name: String,
@@ -28,11 +28,11 @@ pub struct Plan {
 type Entry = tensorwright_tuner::Operator;
 
 impl Plan {
-    /// Reads the operators of a manifest. `name` is the package's if the manifest has none; `load` reads
-    /// a source file that the manifest names.
+    /// Reads the operators of a manifest. `name` is the default package name; `load` reads a source
+    /// file of the manifest.
     ///
     /// # Errors
-    /// Everything that is wrong with the manifest or its sources, but for what only compiling tells.
+    /// All errors in the manifest or its sources, except compile errors.
     pub fn new(
         manifest: &Manifest,
         name: &str,
@@ -65,7 +65,7 @@ impl Plan {
             }
         }
         for (operator, (entry, _)) in plan.operators.iter_mut().zip(&firsts) {
-            // A number goes before a range that holds it.
+            // A fixed size takes precedence over a range.
             operator.cases.sort_by_key(|case| case.varying.is_some());
             if operator.parameters.len() > MOST_PARAMETERS {
                 let message =
@@ -84,7 +84,7 @@ impl Plan {
         &self.name
     }
 
-    /// How many kernels will be compiled.
+    /// The number of kernels to compile.
     #[must_use]
     pub fn kernels(&self) -> usize {
         let cases = self.operators.iter().flat_map(|operator| &operator.cases);
@@ -92,7 +92,7 @@ impl Plan {
     }
 }
 
-/// Reads a manifest, and says where in it something is wrong.
+/// A manifest reader with located errors.
 struct Reader<'a> {
     manifest: &'a Manifest,
 }
@@ -124,7 +124,7 @@ impl Reader<'_> {
         Ok(levels)
     }
 
-    /// A package is named like a crate, whose name is also the beginning of every symbol.
+    /// A package name is a crate name, and the prefix of every symbol.
     fn check_name(&self, name: &str) -> Result<(), Diagnostics> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -158,7 +158,7 @@ impl Reader<'_> {
                 let message = format!("`{}` cannot be the name of a function", operator.name);
                 return Err(self.manifest.problem(entry, message, "use letters, digits and `_`"));
             }
-            // Rust has its own names, without capital letters.
+            // Rust names differ: they have no capital letters.
             let rust = format!("{}::{}", plan.name, operator.rust_name);
             let structure = format!("{}::{}", plan.name, operator.structure());
             let structure = operator.has_constants().then_some(structure);
@@ -251,7 +251,7 @@ impl Reader<'_> {
     }
 }
 
-/// The least that a size may be.
+/// The minimum of an extent.
 fn least(extent: &Extent) -> i64 {
     match extent {
         Extent::Exact(value) => *value,

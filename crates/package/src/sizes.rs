@@ -1,4 +1,4 @@
-//! [`Sizes`]: the sizes of an operator, of which one may vary.
+//! [`Sizes`]: the sizes of an operator, at most one of them dynamic.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use tensorwright_tuner::{Extent, SizeRange};
 
 use crate::buckets::Ranged;
 
-/// A program with the sizes that it was bound to.
+/// A program with its bound sizes.
 pub type SizedProgram = (BTreeMap<String, i64>, Program);
 
-/// The sizes of an operator, of which one may vary.
+/// The sizes of an operator, at most one of them dynamic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sizes {
-    /// Those that are numbers.
+    /// The fixed sizes.
     pub fixed: BTreeMap<String, i64>,
-    /// The one that is a range.
+    /// The dynamic size.
     pub varying: Option<(String, SizeRange)>,
 }
 
 impl Sizes {
-    /// Sizes as a manifest or a command line has them.
+    /// Sizes from a manifest or a command line.
     ///
     /// # Errors
-    /// If two of them vary: what is wrong, in a sentence.
+    /// If two sizes are ranges; the error is a sentence.
     pub fn new(extents: &BTreeMap<String, Extent>) -> Result<Self, String> {
         let mut sizes = Self { fixed: BTreeMap::new(), varying: None };
         for (name, extent) in extents {
@@ -39,7 +39,7 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// Numbers for all sizes, with a value for the one that varies.
+    /// All sizes, with a value for the dynamic one.
     #[must_use]
     pub fn at(&self, value: i64) -> BTreeMap<String, i64> {
         let mut sizes = self.fixed.clone();
@@ -47,10 +47,10 @@ impl Sizes {
         sizes
     }
 
-    /// The programs that kernels are made for, each with its sizes.
+    /// The programs to compile, each with its sizes.
     ///
     /// # Errors
-    /// Sizes that do not bind, and a size that cannot vary.
+    /// Sizes that do not bind, and a size that cannot be dynamic.
     pub fn programs(&self, def: &Def<'_>) -> Result<Vec<SizedProgram>, Diagnostics> {
         let Some((name, range)) = &self.varying else {
             return Ok(vec![(self.fixed.clone(), def.bind(self.fixed.clone())?)]);

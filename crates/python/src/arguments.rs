@@ -1,4 +1,4 @@
-//! What an operator was called with: tensors and numbers, by position or by name.
+//! The arguments of a call: tensors and numbers, by position or by name.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::foreign::{Foreign, Gradients, Library, Refusal};
 /// The arguments of a call, in the order of the definition's parameters.
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    pub(crate) given: Vec<Option<Given>>,
-    /// Sizes that were named.
+    pub(crate) given: Vec<Option<ArgumentValue>>,
+    /// Sizes given by name.
     pub(crate) sizes: BTreeMap<String, i64>,
 }
 
 /// One argument.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "an allocation for each tensor costs a call more")]
-pub(crate) enum Given {
+pub(crate) enum ArgumentValue {
     Tensor(Foreign),
     Number(Number),
 }
 
-/// A scalar, as the bytes of its declared type, and as an integer if it is one.
+/// A scalar: the bytes of its declared type, and its value if it is an integer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number {
     pub(crate) bytes: [u8; 8],
@@ -65,7 +65,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Takes an argument that was given by name: a parameter, or a size.
+    /// Handles an argument given by name: a parameter or a size.
     fn name(
         &mut self,
         signature: &Signature,
@@ -96,7 +96,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The first parameter that was given nothing.
+    /// The first parameter without an argument.
     pub(crate) fn missing<'s>(&self, signature: &'s Signature) -> Option<&'s Param> {
         let mut params = signature.params.iter().zip(&self.given);
         params.find(|(_, given)| given.is_none()).map(|(param, _)| param)
@@ -106,7 +106,7 @@ impl Arguments {
     pub(crate) fn strides(&self, signature: &Signature) -> BTreeMap<String, Vec<i64>> {
         let mut found = BTreeMap::new();
         for (param, given) in signature.params.iter().zip(&self.given) {
-            if let Some(Given::Tensor(foreign)) = given
+            if let Some(ArgumentValue::Tensor(foreign)) = given
                 && let Some(strides) = foreign.strides()
             {
                 found.insert(param.name.clone(), strides.to_vec());
@@ -115,11 +115,11 @@ impl Arguments {
         found
     }
 
-    /// Who is to make the results: the library of the first tensor that is not frozen.
+    /// The library that makes the results: that of the first tensor that is not frozen.
     pub(crate) fn library(&self, is_frozen: impl Fn(usize) -> bool) -> Library {
         let mut first = Library::Numpy;
         for (place, given) in self.given.iter().enumerate() {
-            if let Some(Given::Tensor(foreign)) = given {
+            if let Some(ArgumentValue::Tensor(foreign)) = given {
                 first = foreign.library;
                 if !is_frozen(place) {
                     break;
@@ -130,13 +130,13 @@ impl Arguments {
     }
 }
 
-/// One argument as its parameter wants it.
+/// Reads one argument for its parameter.
 pub(crate) fn given(
     signature: &Signature,
     place: usize,
     object: &Bound<'_, PyAny>,
     gradients: Gradients,
-) -> PyResult<Given> {
+) -> PyResult<ArgumentValue> {
     let param = &signature.params[place];
     let py = object.py();
     let refuse = |what: String| {
@@ -147,19 +147,19 @@ pub(crate) fn given(
         && let Some(number) = number(param.dtype, object)
     {
         return match number {
-            Ok(number) => Ok(Given::Number(number)),
+            Ok(number) => Ok(ArgumentValue::Number(number)),
             Err(problem) => refuse(problem),
         };
     }
     match Foreign::of(object, gradients) {
-        // A tensor of no axes whose value may shape the program.
+        // A tensor without axes, whose value may shape the program.
         Ok(foreign) if param.is_integer_scalar && foreign.extents.as_slice().is_empty() => {
             match object.extract::<i64>().ok().and_then(|value| integer(param.dtype, value)) {
-                Some(number) => Ok(Given::Number(number)),
-                None => Ok(Given::Tensor(foreign)),
+                Some(number) => Ok(ArgumentValue::Number(number)),
+                None => Ok(ArgumentValue::Tensor(foreign)),
             }
         }
-        Ok(foreign) => Ok(Given::Tensor(foreign)),
+        Ok(foreign) => Ok(ArgumentValue::Tensor(foreign)),
         Err(Refusal::Raised(error)) => Err(error),
         Err(Refusal::Unfit(problem)) => refuse(problem),
         Err(Refusal::NoTensor) => {
@@ -172,14 +172,14 @@ pub(crate) fn given(
     }
 }
 
-/// Whether an object says that it is a number.
+/// Whether an object has a number protocol.
 fn converts(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     object.hasattr(intern!(py, "__index__")).unwrap_or(false)
         || object.hasattr(intern!(py, "__float__")).unwrap_or(false)
 }
 
-/// A number of Python's as a scalar; `None` if the object is none.
+/// A Python number as a scalar; `None` for other objects.
 fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, String>> {
     let py = object.py();
     // Numbers of other libraries convert themselves; tensors, even those of one element, are tensors.
@@ -217,7 +217,7 @@ fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, Stri
     })
 }
 
-/// An integer as a scalar, if its type has it.
+/// An integer as a scalar; `None` if it is out of range.
 fn integer(dtype: DType, value: i64) -> Option<Number> {
     let bytes = match dtype {
         DType::Int8 => padded(&i8::try_from(value).ok()?.to_ne_bytes()),

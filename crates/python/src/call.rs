@@ -1,4 +1,4 @@
-//! Calls of kernels on memory of other libraries.
+//! Kernel calls on memory of other libraries.
 #![allow(unsafe_code, reason = "hands memory of other libraries to kernels, after it was checked")]
 
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::interrupt::interruptible;
 use crate::outputs::Outputs;
 use crate::specialised::Specialised;
 
-/// Pointers that may be handed to code that runs without the interpreter.
+/// Pointers that may be sent to code that runs without the interpreter lock.
 struct Pointers<'a> {
     inputs: &'a [*const u8],
     outputs: &'a [*mut u8],
@@ -32,7 +32,7 @@ impl Pointers<'_> {
         };
         match &shape.pieces {
             Some(pieces) => {
-                // A child must not inherit the locks of a measurement.
+                // A forked child must not inherit the locks of a measurement.
                 let _hold = pieces.is_unpriced().then(hold_forks);
                 pieces.call(call)
             }
@@ -41,7 +41,7 @@ impl Pointers<'_> {
     }
 }
 
-/// Places that may be handed to code that runs without the interpreter.
+/// Device memory that may be sent to code that runs without the interpreter lock.
 struct Places<'a> {
     inputs: &'a [Place],
     outputs: Vec<u64>,
@@ -64,8 +64,8 @@ impl Places<'_> {
     }
 }
 
-/// Calls a kernel on a stream of a device. Results are there when the stream gets to them, or, with `wait`, when this
-/// returns.
+/// Calls a kernel on a stream of a device. Results are ready in stream order, or, with `wait`, on
+/// return.
 pub(crate) fn run_on(
     py: Python<'_>,
     compiled: &Compiled,
@@ -81,8 +81,8 @@ pub(crate) fn run_on(
     result.map_err(|diagnostics| diagnosed(py, &diagnostics))
 }
 
-/// Calls a kernel. The interpreter is free for others meanwhile, unless the call is so short that
-/// leaving and entering it would cost more.
+/// Calls a kernel. Releases the interpreter lock, unless the call is so short that releasing it
+/// would cost more.
 pub(crate) fn run(
     py: Python<'_>,
     shape: &Specialised,
@@ -93,7 +93,7 @@ pub(crate) fn run(
     let pointers = Pointers { inputs, outputs: outputs.pointers() };
     let pointers = &pointers;
     if shape.is_long {
-        // A child must not wait for a call that waits for the interpreter.
+        // A forked child must not wait for a call that waits for the interpreter.
         let may_ask = shape.pieces.as_ref().is_none_or(|pieces| !pieces.is_unpriced());
         py.detach(|| match may_ask {
             true => interruptible(|| pointers.call(shape, frozen)),

@@ -1,23 +1,22 @@
-//! The command `tensorwright`, and the child process in which candidates are built and run.
+//! The `tensorwright` command and the child process of the tuner.
 
 use pyo3::prelude::*;
 use tensorwright_measure::WorkerCommand;
 
-/// Runs the command with its arguments, and returns its exit code.
+/// Runs the command and returns its exit code.
 #[pyfunction]
 pub(crate) fn command(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
     let worker = worker_command(py)?;
     Ok(py.detach(|| tensorwright_cli::main(arguments.into_iter().map(Into::into), worker)))
 }
 
-/// Serves a tuner until it goes away, and returns the exit code.
+/// Serves a tuner until it closes the connection, and returns the exit code.
 #[pyfunction]
 pub(crate) fn worker(py: Python<'_>, arguments: Vec<String>) -> u8 {
     py.detach(|| tensorwright_cli::worker(arguments))
 }
 
-/// How the tuner starts a child: this interpreter, without what a user's environment would add, with
-/// this very module.
+/// How the tuner starts a child: this interpreter in isolated mode, with this module.
 pub(crate) fn worker_command(py: Python<'_>) -> PyResult<WorkerCommand> {
     let interpreter: String = py.import("sys")?.getattr("executable")?.extract()?;
     let module: String = py.import("tensorwright._native")?.getattr("__file__")?.extract()?;

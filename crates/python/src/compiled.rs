@@ -1,4 +1,4 @@
-//! Kernels, and which program each of them computes.
+//! Compiled kernels and their programs.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,43 +13,43 @@ use tensorwright_tuner::{Recalled, Remembered, Wanted};
 use crate::definition::{Choices, Definition, Sizes};
 use crate::objects;
 
-/// From so many innermost iterations on, a call lets other threads use the interpreter.
+/// Calls with more innermost iterations release the interpreter lock.
 const LONG: u128 = 20_000;
 
-/// Which program a kernel computes.
+/// The program of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) sizes: Sizes,
-    /// Reductions that end where a call says.
+    /// Reductions with a run-time end.
     pub(crate) guards: Vec<ReductionGuard>,
-    /// The stages with an empty range, because a size is zero.
+    /// Stages with an empty range, because a size is zero.
     pub(crate) empty: Vec<(usize, EmptyRange)>,
-    /// Whether `const` inputs are prepared ahead of calls.
+    /// Whether `const` inputs are prepared before calls.
     pub(crate) has_constants: bool,
-    /// Inputs that are not dense, by number.
+    /// Non-dense inputs, by number.
     pub(crate) strides: Strides,
 }
 
-/// The strides of inputs that are not dense, by the number of the input.
+/// The strides of non-dense inputs, by the number of the input.
 pub(crate) type Strides = BTreeMap<usize, Vec<i64>>;
 
 impl Variant {
-    /// The program of a definition for these sizes alone.
+    /// The program of a definition for exactly these sizes.
     pub(crate) fn exact(sizes: Sizes, strides: Strides) -> Self {
         Self { sizes, guards: Vec::new(), empty: Vec::new(), has_constants: true, strides }
     }
 }
 
-/// A kernel.
+/// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) kernel: Kernel,
-    /// Where the schedule is from.
+    /// The origin of the schedule.
     pub(crate) origin: String,
-    /// What is wrong with records, until it is said.
+    /// Problems of the records that were not reported yet.
     pub(crate) notes: Mutex<Vec<String>>,
     pub(crate) is_long: bool,
-    /// Whether it stays however long it is not used: its schedule is the caller's.
+    /// Whether it is never evicted, because the caller gave its schedule.
     pub(crate) is_kept: bool,
     outdated: AtomicBool,
     /// The number of the last use.
@@ -57,7 +57,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles the program of a variant, with the best schedule that the records have for it.
+    /// Compiles the program of a variant with its best recorded schedule.
     pub(crate) fn new(
         definition: &Definition,
         variant: &Variant,
@@ -100,7 +100,7 @@ impl Compiled {
         Ok(Self::of(&program, kernel, origin, notes, false))
     }
 
-    /// Compiles a program with a schedule of the caller's.
+    /// Compiles a program with a given schedule.
     pub(crate) fn scheduled(
         definition: &Definition,
         program: &Program,
@@ -121,7 +121,7 @@ impl Compiled {
         is_kept: bool,
     ) -> Self {
         Self {
-            // Calls of a device wait for it, and for each other.
+            // Calls on a device wait for it, and for each other.
             is_long: program.iterations() > LONG || kernel.lowered().target().gpu().is_some(),
             kernel,
             origin,
@@ -132,29 +132,29 @@ impl Compiled {
         }
     }
 
-    /// Whether records may have a better schedule by now, or others needed the memory.
+    /// Whether the records may have a better schedule by now, or the kernel was evicted.
     pub(crate) fn is_outdated(&self) -> bool {
         self.outdated.load(Ordering::Relaxed)
     }
 
-    /// Keeps operators from using it again.
+    /// Marks the kernel as outdated.
     pub(crate) fn outdate(&self) {
         self.outdated.store(true, Ordering::Relaxed);
     }
 
-    /// Says that it is used now.
+    /// Marks the kernel as used now.
     pub(crate) fn touch(&self) {
         static NOW: AtomicU64 = AtomicU64::new(1);
         self.used.store(NOW.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// The number of the last use: larger is later.
+    /// The number of the last use; larger is later.
     pub(crate) fn last_use(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 }
 
-/// What the records have for a program. Records that cannot be read are as good as none.
+/// Looks up a program in the records. Unreadable records count as empty.
 pub(crate) fn remembered(program: &Program, choices: &Choices) -> Recalled {
     let look = || {
         let goal = Goal::new(choices.target.clone()).with_precision(choices.precision);

@@ -1,4 +1,4 @@
-//! What is called: a definition, its parameters, and what the user chose for all calls of it.
+//! A definition, its parameters, and the user's choices for all its calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use tensorwright::{DType, Def, Module, Precision, Target};
 use tensorwright_records::Location;
 
-/// A definition of a text, with the choices that hold for it.
+/// A definition of a text, with its choices.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) module: Module,
@@ -17,7 +17,7 @@ pub(crate) struct Definition {
 /// The sizes of a definition, by name.
 pub(crate) type Sizes = BTreeMap<String, i64>;
 
-/// The choices of a user that hold for all calls of an operator.
+/// The user's choices for all calls of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub(crate) threads: usize,
@@ -25,27 +25,27 @@ pub(crate) struct Choices {
     pub(crate) db: Option<Location>,
     pub(crate) target: Target,
     pub(crate) dynamic: Dynamic,
-    /// The most kernels that stay.
+    /// The most kernels in the cache.
     pub(crate) kernels: usize,
 }
 
-/// Which sizes vary from call to call.
+/// Which sizes are dynamic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Dynamic {
-    /// None: each set of shapes has its kernel.
+    /// None: each set of shapes has its own kernel.
     Never,
     /// All.
     All,
-    /// These, and those that have had several values.
+    /// These, and those seen with several values.
     Found(Vec<String>),
 }
 
-/// What a definition takes: its parameters, then results that its first statement about them continues,
-/// which the caller has to supply as well.
+/// The parameters of a definition, followed by the results that its first statement accumulates
+/// into, which the caller has to supply as well.
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub(crate) name: String,
-    /// What messages call it.
+    /// The name in messages.
     title: String,
     pub(crate) params: Vec<Param>,
     pub(crate) sizes: Vec<String>,
@@ -92,13 +92,13 @@ impl Signature {
         }
     }
 
-    /// The parameters as in the text.
+    /// The parameters as source text.
     pub(crate) fn text(&self) -> String {
         let params: Vec<&str> = self.params.iter().map(|param| param.text.as_str()).collect();
         params.join(", ")
     }
 
-    /// A message about a call of it.
+    /// A message about a call.
     pub(crate) fn says(&self, message: &str) -> String {
         format!("{}: {message}", self.title)
     }

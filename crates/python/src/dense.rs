@@ -1,4 +1,4 @@
-//! Copies of tensors that kernels cannot read where they are.
+//! Dense copies of tensors that kernels cannot read in place.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,11 +7,12 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::error::Class;
 use crate::foreign::{Foreign, Gradients};
 
-/// A tensor whose elements lie one after the other: the same one, if they do. Anything else stays what it is.
+/// A dense copy of a tensor, or the same object if it is dense. Other objects are returned
+/// unchanged.
 pub(crate) fn dense<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     match Foreign::of(object, Gradients::Recorded) {
-        // Its own library would read what is not there.
+        // Its own library would read memory that does not exist.
         Ok(foreign) if !foreign.is_dense() && foreign.pointer.is_null() => {
             let text = "an argument has no memory: it was freed";
             return Err(Class::Argument.error(py, text.to_owned()));

@@ -1,4 +1,4 @@
-//! Problems as Python's exceptions. The classes are in `tensorwright/errors.py`.
+//! Python exceptions; the classes are in `tensorwright/errors.py`.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -6,18 +6,18 @@ use tensorwright::{Code, Diagnostics, printable};
 
 use crate::interrupt::raised;
 
-/// A class of `tensorwright.errors`.
+/// An exception class of `tensorwright.errors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The text, its sizes or its schedule are wrong.
+    /// An error in the text, its sizes or its schedule.
     Compile,
-    /// An argument of a call does not fit.
+    /// An invalid argument of a call.
     Argument,
-    /// A subscript that was computed from data is out of bounds.
+    /// An out-of-bounds subscript computed from data.
     Index,
-    /// A kernel did not end on its device in time.
+    /// A kernel exceeded the device deadline.
     Deadline,
-    /// Tuning could not go on.
+    /// Tuning failed.
     Tuning,
 }
 
@@ -32,7 +32,7 @@ impl Class {
         }
     }
 
-    /// An exception of the class. Terminals show what it quotes and do not obey it.
+    /// An exception of the class, with control characters escaped.
     pub(crate) fn error(self, py: Python<'_>, message: String) -> PyErr {
         let message = printable(&message);
         match class(py, self.name()).and_then(|class| class.call1((&*message,))) {
@@ -49,7 +49,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     module.bind(py).getattr(name)
 }
 
-/// Diagnostics as an exception, which shows them as the command does, and has them as data.
+/// An exception with diagnostics, rendered as by the command, and as data.
 pub(crate) fn diagnosed(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
     if let Some(raised) = raised() {
         return raised;
@@ -64,7 +64,7 @@ pub(crate) fn diagnosed(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
     shown(py, diagnostics, class)
 }
 
-/// Diagnostics about the arguments of a call.
+/// Diagnostics about the arguments of a call, as an exception.
 pub(crate) fn refused(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
     shown(py, diagnostics, Class::Argument)
 }
@@ -73,7 +73,7 @@ fn shown(py: Python<'_>, diagnostics: &Diagnostics, class: Class) -> PyErr {
     let error = class.error(py, format!("\n{diagnostics}"));
     let codes: Vec<String> =
         diagnostics.list().iter().map(|diagnostic| diagnostic.code.to_string()).collect();
-    // An exception that cannot be given an attribute is still an exception.
+    // The attribute is optional.
     let _ = error.value(py).setattr("codes", codes);
     error
 }

@@ -1,10 +1,10 @@
-//! What memory has to be like for a kernel.
+//! Requirements on the memory of a kernel's arguments.
 
 use tensorwright::{DType, ir};
 
 use crate::foreign::Foreign;
 
-/// A tensor as the program wants it.
+/// The tensor that a program expects.
 #[derive(Debug)]
 pub(crate) struct Expected {
     pub(crate) name: String,
@@ -26,7 +26,7 @@ impl Expected {
         }
     }
 
-    /// Whether memory is what is expected; otherwise what is wrong, and what to do.
+    /// Checks memory; the error says what is wrong and what to do.
     pub(crate) fn check(&self, foreign: &Foreign) -> Result<(), String> {
         same_type(self.dtype, foreign)?;
         if foreign.extents.as_slice() != self.shape {
@@ -48,7 +48,7 @@ impl Expected {
     }
 }
 
-/// Whether memory has elements of a type; otherwise what is wrong, and what to do.
+/// Checks the element type of memory; the error says what is wrong and what to do.
 pub(crate) fn same_type(wanted: DType, foreign: &Foreign) -> Result<(), String> {
     let found = match &foreign.dtype {
         Ok(dtype) if *dtype == wanted => return Ok(()),
@@ -64,7 +64,7 @@ fn tuple(extents: &[i64]) -> String {
     format!("({})", list.join(", "))
 }
 
-/// What PyTorch calls an element type: as we do, but for floats.
+/// PyTorch's name of an element type: ours, except for floats.
 pub(crate) fn torch_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Half => "float16",

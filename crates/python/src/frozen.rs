@@ -1,9 +1,9 @@
-//! `const` arguments that calls leave out.
+//! Frozen `const` arguments, which calls leave out.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyMemoryView};
 
-use crate::arguments::{Arguments, Given, given};
+use crate::arguments::{ArgumentValue, Arguments, given};
 use crate::definition::{Definition, Signature, Sizes};
 use crate::dense::dense;
 use crate::error::Class;
@@ -11,7 +11,7 @@ use crate::expected::same_type;
 use crate::foreign::Gradients;
 use crate::specialised::Specialised;
 
-/// Copies of the arguments that are frozen, by parameter.
+/// Copies of the frozen arguments, by parameter.
 pub(crate) fn bound(
     signature: &Signature,
     frozen: &Bound<'_, PyDict>,
@@ -39,7 +39,8 @@ pub(crate) fn bound(
     Ok(bound)
 }
 
-/// Refuses what no call could use: wrong types, and shapes that contradict the definition or each other.
+/// Rejects values that no call could use: wrong types, and shapes that contradict the definition or
+/// each other.
 pub(crate) fn check(
     definition: &Definition,
     py: Python<'_>,
@@ -51,7 +52,7 @@ pub(crate) fn check(
         let read = |value: &Py<PyAny>| given(signature, place, value.bind(py), Gradients::Recorded);
         let read = value.as_ref().map(read).transpose()?;
         let param = &signature.params[place];
-        if let Some(Given::Tensor(foreign)) = &read
+        if let Some(ArgumentValue::Tensor(foreign)) = &read
             && let Err(problem) = same_type(param.dtype, foreign)
         {
             let message = format!("`{}` ({param}) {problem}", param.name);
@@ -62,7 +63,7 @@ pub(crate) fn check(
     Specialised::sizes(definition, py, &arguments).map(|_| ())
 }
 
-/// A copy of an array, which nobody else can change. Numbers do not change.
+/// A private copy of an array; numbers are immutable.
 fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
@@ -72,7 +73,7 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     } else if value.hasattr("copy")? {
         value.call_method0("copy")?
     } else {
-        // Memory of Python's own, such as `bytes`.
+        // Python's own memory, such as `bytes`.
         let memory = PyMemoryView::from(value)?;
         value.py().import("numpy")?.call_method1("array", (memory,))?
     };

@@ -1,7 +1,8 @@
 //! Ctrl-C while a call waits for a device.
 //!
-//! Handlers of signals run with the interpreter, which the call has left. It asks for it again ten times a second, but
-//! only while it holds no lock that somebody with the interpreter may wait for.
+//! Signal handlers run with the interpreter lock, which the call has released. It reacquires the
+//! lock ten times a second, but only while it holds no other lock that a thread with the
+//! interpreter may wait for.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,12 +14,12 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Lets waits for devices be interrupted.
+/// Makes waits for devices interruptible.
 pub(crate) fn listen() {
     set_interrupt(is_interrupted);
 }
 
-/// Makes a call during which a handler of a signal may raise an exception.
+/// Runs a call in which a signal handler may raise an exception.
 pub(crate) fn interruptible<T>(call: impl FnOnce() -> T) -> T {
     MAY_ASK.set(true);
     let result = call();
@@ -26,7 +27,7 @@ pub(crate) fn interruptible<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What a handler raised during the last call of this thread.
+/// The exception that a handler raised during this thread's last call.
 pub(crate) fn raised() -> Option<PyErr> {
     RAISED.take()
 }

@@ -1,5 +1,7 @@
-//! What was compiled of a definition: for the shapes of calls, and for those that serve others too. Those that were not used for
-//! longest leave when there are too many.
+//! The kernel cache of a definition.
+//!
+//! Holds plans for the shapes of calls and kernels that may serve several shapes. The least
+//! recently used kernels are evicted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,39 +15,39 @@ use crate::definition::{Definition, Sizes};
 use crate::lock::lock;
 use crate::specialised::Specialised;
 
-/// What decides how a call is computed: extents of tensors, values of shaping scalars and sizes.
+/// The cache key of a call: extents of tensors, values of shaping scalars and sizes.
 pub(crate) type Key = Vec<i64>;
 
-/// The most shapes of which it is known how calls are computed: these take little memory.
+/// The most cached plans, which take little memory.
 pub(crate) const MOST_SHAPES: usize = 4096;
 
-/// The most ways in which inputs lie in memory that have kernels.
+/// The most layouts of inputs that get kernels.
 const MOST_LAYOUTS: usize = 8;
 
-/// The most values of a size that are counted.
+/// The most values of a size to count.
 const MOST_VALUES: usize = 32;
 
-/// What was compiled of a definition. Operators that differ in frozen constants alone share it.
+/// The kernel cache of a definition. Operators that differ only in frozen constants share it.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     all: Mutex<HashMap<Variant, Arc<Compiled>>>,
-    /// The most that stay.
+    /// The most kernels in the cache.
     limit: usize,
-    /// How calls with given shapes are computed.
+    /// Plans by shapes.
     shapes: Mutex<HashMap<Key, Arc<Specialised>>>,
-    /// The values that sizes have had.
+    /// The values seen of each size.
     seen: Mutex<BTreeMap<String, BTreeSet<i64>>>,
-    /// The ways in which inputs that are not dense lie in memory.
+    /// The layouts of non-dense inputs.
     layouts: Mutex<BTreeSet<Strides>>,
-    /// What pieces of a size cost, by the kernels that differ in it alone. Their variant has no value of it.
+    /// Costs of the pieces of a size, by the variant without a value for that size.
     pricing: Mutex<HashMap<Variant, Arc<Pricing>>>,
     /// The keys of calls whose inputs are copied first.
     copied: Mutex<HashSet<Key>>,
-    /// Whether sizes that were named as dynamic have been looked at.
+    /// Whether the warning about dynamic sizes was computed.
     is_planned: AtomicBool,
-    /// What callers have to be told, until they are.
+    /// Warnings for the next caller.
     warnings: Mutex<Vec<String>>,
-    /// Held while a kernel is compiled, so that threads do not compile the same one.
+    /// Held while compiling, so that no two threads compile the same kernel.
     compiling: Mutex<()>,
 }
 
@@ -65,7 +67,7 @@ impl Kernels {
         }
     }
 
-    /// Whether no call was planned before.
+    /// Whether this is the first plan.
     pub(crate) fn is_first_plan(&self) -> bool {
         !self.is_planned.swap(true, Ordering::Relaxed)
     }
@@ -75,17 +77,17 @@ impl Kernels {
         lock(&self.warnings).extend(warning);
     }
 
-    /// The warnings that nobody was told.
+    /// Takes the pending warnings.
     pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.warnings))
     }
 
-    /// How calls with a key are computed, if that is known.
+    /// The plan for a key, if there is one.
     pub(crate) fn known(&self, key: &Key) -> Option<Arc<Specialised>> {
         lock(&self.shapes).get(key).filter(|shape| shape.is_current()).cloned()
     }
 
-    /// What computes calls with a key: what is known, or what `make` makes. One thread makes at a time.
+    /// The plan for a key: the cached one, or the result of `make`. One thread makes at a time.
     pub(crate) fn find_or<E>(
         &self,
         key: &Key,
@@ -100,7 +102,7 @@ impl Kernels {
         Ok(made)
     }
 
-    /// Replaces what computes calls with a key.
+    /// Replaces the plan for a key.
     pub(crate) fn replace<E>(
         &self,
         key: &Key,
@@ -111,7 +113,7 @@ impl Kernels {
         let (made, compiled) = make()?;
         if let Some(before) = lock(&self.all).insert(variant, compiled) {
             before.outdate();
-            // What pieces cost, with the kernel that was there.
+            // Including the costs of pieces, measured with the old kernel.
             lock(&self.pricing).clear();
         }
         let made = Arc::new(made);
@@ -138,8 +140,8 @@ impl Kernels {
         remembered(program, &definition.choices).found.schedule().is_some()
     }
 
-    /// The kernel of a variant, whose program without guards is `plain`. Whoever calls this makes what computes calls
-    /// ([`Kernels::find_or`]), so nobody else compiles.
+    /// The kernel of a variant, whose program without guards is `plain`. Called only within
+    /// [`Kernels::find_or`], so no other thread compiles.
     pub(crate) fn compile(
         &self,
         definition: &Definition,
@@ -165,7 +167,7 @@ impl Kernels {
         Ok(made)
     }
 
-    /// Counts the values of sizes: how many each has had, these among them.
+    /// Counts the different values of sizes, including these.
     pub(crate) fn count(&self, sizes: &Sizes) -> BTreeMap<String, usize> {
         let mut seen = lock(&self.seen);
         let mut count = |(name, value): (&String, &i64)| {
@@ -178,12 +180,12 @@ impl Kernels {
         sizes.iter().map(&mut count).collect()
     }
 
-    /// The most kernels that stay.
+    /// The most kernels in the cache.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// What pieces cost that kernels of a family compute, about which there is a guess.
+    /// The costs of pieces of a kernel family, with an initial estimate.
     pub(crate) fn pricing(&self, family: Variant, guess: Guess) -> Arc<Pricing> {
         let mut all = lock(&self.pricing);
         if all.len() >= MOST_SHAPES && !all.contains_key(&family) {
@@ -192,7 +194,7 @@ impl Kernels {
         Arc::clone(all.entry(family).or_insert_with(|| Arc::new(Pricing::new(guess))))
     }
 
-    /// Whether there may be kernels for inputs that lie in memory like this.
+    /// Whether a layout may get kernels.
     pub(crate) fn admits(&self, strides: &Strides) -> bool {
         let mut layouts = lock(&self.layouts);
         layouts.contains(strides) || layouts.len() < MOST_LAYOUTS && layouts.insert(strides.clone())
@@ -203,7 +205,7 @@ impl Kernels {
         lock(&self.copied).contains(key)
     }
 
-    /// Says that calls with a key have their inputs copied first.
+    /// Marks calls with a key as copying their inputs.
     pub(crate) fn copy(&self, key: &Key) {
         let mut copied = lock(&self.copied);
         if copied.len() >= MOST_SHAPES {
@@ -212,12 +214,13 @@ impl Kernels {
         copied.insert(key.clone());
     }
 
-    /// How many kernels there are.
+    /// The number of kernels.
     pub(crate) fn len(&self) -> usize {
         lock(&self.all).len()
     }
 
-    /// Forgets all but kernels with schedules of the caller's, so that the next call looks at the records again.
+    /// Clears the cache except for kernels with given schedules, so that the next call reads the
+    /// records again.
     pub(crate) fn forget(&self) {
         lock(&self.all).retain(|_, kernel| {
             if !kernel.is_kept {

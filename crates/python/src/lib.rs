@@ -1,8 +1,8 @@
-//! The Python package `tensorwright`: the compiler, the tuner and the command, called from Python.
+//! The native module of the Python package: compiler, tuner and command.
 //!
-//! Python's part is in `python/tensorwright`; this crate is its module `_native`. Tensors are taken where
-//! they are (`foreign`), an operator is compiled once for each set of shapes (`specialised`), and
-//! everything that can be wrong becomes an exception (`error`).
+//! The Python part is `python/tensorwright`; this crate is its module `_native`. Tensors are used
+//! in place (`foreign`), an operator is compiled once per set of shapes (`specialised`), and
+//! problems become exceptions (`error`).
 
 mod arguments;
 mod call;
@@ -32,7 +32,7 @@ mod tuning;
 
 use pyo3::prelude::*;
 
-/// What `python/tensorwright` is made of.
+/// The native part of `tensorwright`.
 #[pymodule]
 mod _native {
     #[pymodule_export]

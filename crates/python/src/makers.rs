@@ -1,4 +1,4 @@
-//! What makes arrays for results: libraries' own functions.
+//! Creation of result arrays by the caller's library.
 
 use std::fmt;
 
@@ -14,44 +14,44 @@ use crate::foreign::{Device, Foreign, Gradients, Library, Refusal};
 use crate::site::Site;
 
 /// Makes an array for a result.
-pub(crate) struct Maker {
+pub(crate) struct ArrayMaker {
     function: Py<PyAny>,
     arguments: Py<PyTuple>,
     named: Option<Py<PyDict>>,
-    /// What makes it sooner, if the library has it.
+    /// A faster way, if the library has it.
     blank: Option<Blank>,
 }
 
 /// A new array.
-pub(crate) struct Made<'py> {
+pub(crate) struct NewArray<'py> {
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) pointer: *mut u8,
-    /// Keeps the memory where it is, where the object alone does not.
+    /// Keeps the memory alive, where the object alone does not.
     pub(crate) foreign: Option<Foreign>,
 }
 
-/// The makers of a kernel's results, by library and for the process or the device of the kernel, each made when it is
-/// first needed.
+/// The makers of a kernel's results, by library and by location (host or device), created on first
+/// use.
 #[derive(Default)]
-pub(crate) struct Makers([[PyOnceLock<Vec<Maker>>; 2]; 2]);
+pub(crate) struct ArrayMakers([[PyOnceLock<Vec<ArrayMaker>>; 2]; 2]);
 
-impl fmt::Debug for Makers {
+impl fmt::Debug for ArrayMakers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Makers").finish_non_exhaustive()
+        f.debug_struct("ArrayMakers").finish_non_exhaustive()
     }
 }
 
-impl Makers {
-    /// Those of a library, for results where a call computes.
+impl ArrayMakers {
+    /// The makers of a library, for results at the location of the call.
     pub(crate) fn of(
         &self,
         py: Python<'_>,
         results: &[Expected],
         library: Library,
         site: Site,
-    ) -> PyResult<&[Maker]> {
+    ) -> PyResult<&[ArrayMaker]> {
         let make = || {
-            let one = |output| Maker::new(py, library, site.device(), output);
+            let one = |output| ArrayMaker::new(py, library, site.device(), output);
             results.iter().map(one).collect::<PyResult<Vec<_>>>()
         };
         let place = usize::from(site != Site::Process);
@@ -59,7 +59,7 @@ impl Makers {
     }
 }
 
-impl Maker {
+impl ArrayMaker {
     fn new(py: Python<'_>, library: Library, device: Device, output: &Expected) -> PyResult<Self> {
         let there = device.target();
         if let (Library::Numpy, Some(there)) = (library, &there) {
@@ -94,7 +94,7 @@ impl Maker {
             Library::Torch => {
                 let named = PyDict::new(py);
                 named.set_item("dtype", dtype)?;
-                // Not where a default device sends new tensors.
+                // Ignores PyTorch's default device for new tensors.
                 let there = there.as_deref().unwrap_or("cpu");
                 named.set_item("device", module.getattr("device")?.call1((there,))?)?;
                 let arguments = PyTuple::new(py, [shape.into_any()])?.unbind();
@@ -106,9 +106,9 @@ impl Maker {
     }
 
     /// A new array.
-    pub(crate) fn make<'py>(&self, py: Python<'py>, output: &Expected) -> PyResult<Made<'py>> {
+    pub(crate) fn make<'py>(&self, py: Python<'py>, output: &Expected) -> PyResult<NewArray<'py>> {
         if let Some((object, pointer)) = self.blank.as_ref().and_then(|blank| blank.make(py)) {
-            return Ok(Made { object, pointer, foreign: None });
+            return Ok(NewArray { object, pointer, foreign: None });
         }
         let named = self.named.as_ref().map(|named| named.bind(py));
         let object = self.function.bind(py).call(self.arguments.bind(py), named)?;
@@ -119,11 +119,11 @@ impl Maker {
             Err(_) => return Err(refuse("has no memory".to_owned())),
         };
         output.check(&foreign).map_err(refuse)?;
-        Ok(Made { object, pointer: foreign.pointer, foreign: Some(foreign) })
+        Ok(NewArray { object, pointer: foreign.pointer, foreign: Some(foreign) })
     }
 }
 
-/// What NumPy calls an element type, if it has it.
+/// NumPy's name of an element type, if there is one.
 fn numpy_name(dtype: DType) -> Option<&'static str> {
     match dtype {
         DType::BFloat16 => None,

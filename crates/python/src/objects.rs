@@ -1,38 +1,38 @@
-//! Generated code that is kept on disk: what one process compiled, the next one finds.
+//! The on-disk cache of generated code, shared by processes.
 
 use std::sync::OnceLock;
 
 use tensorwright::{KernelBuilder, ObjectCache};
 
-/// The bytes that objects may take together: some ten thousand kernels.
+/// The size limit of the cache: some ten thousand kernels.
 const LIMIT: u64 = 256 << 20;
 
-/// Where objects are kept, as the process that first asks finds it.
-struct Place {
+/// The cache folder, as found by the first use in this process.
+struct CacheFolder {
     cache: Option<ObjectCache>,
-    /// Why there is none, where a folder was named.
+    /// Why a named folder cannot be used.
     problem: Option<String>,
 }
 
-fn place() -> &'static Place {
-    static PLACE: OnceLock<Place> = OnceLock::new();
+fn place() -> &'static CacheFolder {
+    static PLACE: OnceLock<CacheFolder> = OnceLock::new();
     PLACE.get_or_init(|| {
         let Some(folder) = ObjectCache::usual_folder() else {
-            return Place { cache: None, problem: None };
+            return CacheFolder { cache: None, problem: None };
         };
         match ObjectCache::open(&folder, LIMIT) {
-            Ok(cache) => Place { cache: Some(cache), problem: None },
+            Ok(cache) => CacheFolder { cache: Some(cache), problem: None },
             Err(error) => {
                 let (variable, folder) = (ObjectCache::VARIABLE, folder.display());
                 let is_named = std::env::var_os(variable).is_some();
-                let problem = || format!("{variable}={folder}: {error}; kernels are not kept");
-                Place { cache: None, problem: is_named.then(problem) }
+                let problem = || format!("{variable}={folder}: {error}; kernels are not cached");
+                CacheFolder { cache: None, problem: is_named.then(problem) }
             }
         }
     })
 }
 
-/// Lets a kernel be found that another process compiled.
+/// Attaches the cache to a kernel builder.
 pub(crate) fn kept(builder: KernelBuilder<'_>) -> KernelBuilder<'_> {
     match &place().cache {
         Some(cache) => builder.cache(cache),
@@ -40,7 +40,7 @@ pub(crate) fn kept(builder: KernelBuilder<'_>) -> KernelBuilder<'_> {
     }
 }
 
-/// What there is to say about the folder, once.
+/// A problem with the folder, reported once.
 pub(crate) fn problem() -> Option<String> {
     static SAID: OnceLock<()> = OnceLock::new();
     let problem = place().problem.as_ref()?;

@@ -1,4 +1,4 @@
-//! Operators: definitions that can be called.
+//! Operators: callable definitions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,20 +22,19 @@ use crate::frozen::{bound, check};
 use crate::kernels::Kernels;
 use crate::outputs::Outputs;
 use crate::parts::Part;
-use crate::prepared::{Prepared, Ready, Unready};
+use crate::prepared::{NotReady, Prepared, Ready};
 use crate::site::Site;
 use crate::source::{Source, title};
 use crate::specialised::Specialised;
 use crate::tuning;
 
-/// A definition that can be called: with NumPy arrays or torch tensors, which are neither copied in nor
-/// out. It is compiled for each set of shapes when it is first called with them, with the best schedule
-/// that the records have.
+/// A callable definition, for NumPy arrays or torch tensors, without copies. The first call with a
+/// set of shapes compiles it with its best recorded schedule.
 #[pyclass(frozen, subclass, module = "tensorwright._native")]
 #[derive(Debug)]
 pub(crate) struct Operator {
     prepared: Prepared,
-    /// `const` arguments that need not be given any more, by parameter.
+    /// Frozen `const` arguments, by parameter.
     bound: Vec<Option<Py<PyAny>>>,
 }
 
@@ -44,7 +43,7 @@ impl Operator {
         &self.prepared.definition
     }
 
-    /// The arguments of a call together with those that are bound.
+    /// The arguments of a call, with the frozen ones filled in.
     pub(crate) fn arguments(
         &self,
         positional: &Bound<'_, PyTuple>,
@@ -55,7 +54,7 @@ impl Operator {
         if self.bound.iter().all(Option::is_none) {
             return Arguments::read(&self.definition().signature, positional, named, gradients);
         }
-        // The bound ones take their places; the others move up.
+        // Frozen arguments take their positions; the others move up.
         let mut rest = positional.iter();
         let full = PyDict::new(py);
         for (param, bound) in self.definition().signature.params.iter().zip(&self.bound) {
@@ -87,7 +86,7 @@ impl Operator {
         Arguments::read(&self.definition().signature, &PyTuple::empty(py), Some(&full), gradients)
     }
 
-    /// Computes. Arguments that kernels cannot read where they are are copied first.
+    /// Computes. Copies arguments that kernels cannot read in place.
     fn called<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -104,8 +103,8 @@ impl Operator {
         let site = Site::of(py, self.definition(), &arguments)?;
         match self.prepared.ready(py, &arguments, false) {
             Ok(ready) => self.computed(py, &ready, &arguments, out, site),
-            Err(Unready::Raised(error)) => Err(error),
-            Err(Unready::Dense) => {
+            Err(NotReady::Raised(error)) => Err(error),
+            Err(NotReady::Dense) => {
                 let (args, named) = (dense_tuple(args)?, named.map(dense_dict).transpose()?);
                 let arguments = self.arguments(&args, named.as_ref(), gradients)?;
                 let ready = self
@@ -117,7 +116,7 @@ impl Operator {
         }
     }
 
-    /// Computes, once it is known how.
+    /// Computes with a known plan.
     fn computed<'py>(
         &self,
         py: Python<'py>,
@@ -149,7 +148,7 @@ impl Operator {
             .map_err(|diagnostics| diagnosed(py, &diagnostics))?;
         match call::run(py, shape, &frozen, &inputs, &outputs) {
             Ok(()) => outputs.into_result(py),
-            // What went wrong is said of the whole, not of a piece.
+            // Errors are about the whole call, not about a piece.
             Err(_) if shape.parts.len() > 1 || shape.parts.iter().any(Part::is_larger) => {
                 let whole = self
                     .prepared
@@ -170,13 +169,13 @@ impl Operator {
         })
     }
 
-    /// The kernel that was used last: of several, the one that computes most.
+    /// The last used kernel: of several, the one with the most work.
     fn last(&self) -> PyResult<Arc<Compiled>> {
         main_kernel(&self.definition().signature.name, &*self.last_shape()?)
     }
 }
 
-/// Says that an argument is missing.
+/// The error for a missing argument.
 fn missing(
     py: Python<'_>,
     signature: &Signature,
@@ -194,7 +193,7 @@ fn missing(
     Class::Argument.error(py, signature.says(&message))
 }
 
-/// The kernel that computes most.
+/// The kernel with the most work.
 fn main_kernel(name: &str, shape: &Specialised) -> PyResult<Arc<Compiled>> {
     let most = |part: &&Part| part.compiled.kernel.lowered().program().iterations();
     let part = shape.parts.iter().max_by_key(most);
@@ -207,9 +206,9 @@ fn main_kernel(name: &str, shape: &Specialised) -> PyResult<Arc<Compiled>> {
 
 #[pymethods]
 impl Operator {
-    /// A definition of a text. `frozen` has values of `const` parameters by name, which need not be given
-    /// in calls; they are copied. It shares kernels, and has what is frozen beside, of an operator `like` it:
-    /// of the same definition, with the same choices.
+    /// An operator of a definition. `frozen` has values of `const` parameters by name, which calls
+    /// leave out; they are copied. Shares the kernels and frozen values of `like`, an operator of
+    /// the same definition with the same choices.
     #[new]
     #[pyo3(signature = (source, name, threads, precision, db, target, dynamic, kernels, frozen, like = None))]
     #[expect(clippy::too_many_arguments, reason = "the choices of Python's function")]
@@ -263,13 +262,13 @@ impl Operator {
         &self.definition().signature.name
     }
 
-    /// The parameters as in the text.
+    /// The parameters as source text.
     #[getter]
     fn signature(&self) -> String {
         self.definition().signature.text()
     }
 
-    /// The parameters: name, element type, extents as in the text, whether it is `const`.
+    /// The parameters: name, element type, rank, whether it is `const`.
     fn parameters(&self) -> Vec<(String, String, usize, bool)> {
         let one = |p: &Param| (p.name.clone(), p.dtype.to_string(), p.rank, p.is_const);
         self.definition().signature.params.iter().map(one).collect()
@@ -285,8 +284,8 @@ impl Operator {
         Ok(def.results().into_iter().map(|result| result.name).collect())
     }
 
-    /// The element types (as PyTorch calls them) and shapes of the results for shapes of the parameters
-    /// and values of integers, without compiling anything.
+    /// The element types (PyTorch's names) and shapes of the results for shapes of the parameters
+    /// and values of integers, without compiling.
     fn infer(
         &self,
         py: Python<'_>,
@@ -309,7 +308,7 @@ impl Operator {
         Ok(outputs.iter().map(output).collect())
     }
 
-    /// Computes. Results are made by the library of the first tensor, or written to `out`.
+    /// Computes. Results are new arrays of the first tensor's library, or written to `out`.
     #[pyo3(signature = (*args, out = None, **named))]
     fn __call__<'py>(
         &self,
@@ -326,8 +325,8 @@ impl Operator {
         self.called(args, None, None, Gradients::Recorded)
     }
 
-    /// Compiles for the shapes of these arguments, or for sizes by name, without calling. With a `schedule`, as a
-    /// text, calls with these shapes use that one from now on, whatever the records have.
+    /// Compiles for the shapes of these arguments, or for sizes by name, without calling. With a
+    /// `schedule` text, later calls with these shapes use that schedule, whatever the records have.
     #[pyo3(signature = (*args, schedule = None, **named))]
     fn compile(
         &self,
@@ -347,7 +346,7 @@ impl Operator {
         }
     }
 
-    /// The sizes that follow from these arguments, by name.
+    /// The sizes inferred from these arguments, by name.
     #[pyo3(signature = (*args, **named))]
     fn sizes(
         &self,
@@ -359,7 +358,7 @@ impl Operator {
         Specialised::sizes(self.definition(), py, &arguments)
     }
 
-    /// The page about what was tuned for the shapes of these arguments, as HTML.
+    /// The tuning report for the shapes of these arguments, as HTML.
     #[pyo3(signature = (*args, **named))]
     fn page(
         &self,
@@ -378,14 +377,14 @@ impl Operator {
         })
     }
 
-    /// The sizes that ranges do not follow in proportion: those in quotients, remainders, minima and maxima.
+    /// Sizes that ranges depend on nonlinearly: in quotients, remainders, minima and maxima.
     fn nonlinear_sizes(&self, py: Python<'_>) -> PyResult<Vec<&str>> {
         let definition = self.definition();
         let def = definition.module.def(&definition.signature.name);
         def.map(|def| def.nonlinear_sizes()).map_err(|error| diagnosed(py, &error))
     }
 
-    /// What is frozen, by name: the copies that calls use.
+    /// The frozen copies, by name.
     fn constants(&self, py: Python<'_>) -> Vec<(String, Py<PyAny>)> {
         let params = self.definition().signature.params.iter().zip(&self.bound);
         let one = |(param, bound): (&Param, &Option<Py<PyAny>>)| {
@@ -394,20 +393,20 @@ impl Operator {
         params.filter_map(one).collect()
     }
 
-    /// How many kernels are compiled at the moment, of this operator and of those that were frozen from it.
+    /// The number of compiled kernels, of this operator and those frozen from it.
     #[getter]
     fn kernels(&self) -> usize {
         self.prepared.kernels.len()
     }
 
-    /// How many threads its kernels may use.
+    /// The number of threads of its kernels.
     #[getter]
     fn threads(&self) -> usize {
         self.definition().choices.threads
     }
 
-    /// What is computed for these arguments or sizes, over which ranges, why, at what cost, and what the schedule in
-    /// use makes of it.
+    /// Explains the computation for these arguments or sizes: ranges, their derivation, cost, and
+    /// the effect of the schedule in use.
     #[pyo3(signature = (*args, **named))]
     fn explain(
         &self,
@@ -432,41 +431,41 @@ impl Operator {
         Ok(format!("{text}\nSchedule\n  {lines} {steps}, {origin}; {threads} {workers}\n{pieces}"))
     }
 
-    /// The bytes of inputs, results and whole intermediate tensors that the kernel that was used last reads and writes,
-    /// each once per stage.
+    /// The bytes of inputs, results and whole intermediate tensors that the last used kernel reads
+    /// and writes, each once per stage.
     #[getter]
     fn moved_bytes(&self) -> PyResult<i64> {
         let map = self.last()?.kernel.lowered().stage_map();
         Ok(map.stages.iter().map(|stage| stage.moved_bytes).sum())
     }
 
-    /// The schedule of the kernel that was used or compiled last.
+    /// The schedule of the last used or compiled kernel.
     #[getter]
     fn schedule(&self) -> PyResult<String> {
         Ok(self.last()?.kernel.schedule().to_string())
     }
 
-    /// Where that schedule computes the stages, how often, and what that keeps and moves.
+    /// Where that schedule computes the stages, how often, and the memory and traffic of that.
     #[getter]
     fn stages(&self) -> PyResult<String> {
         Ok(self.last()?.kernel.lowered().stage_map().to_string())
     }
 
-    /// Where that schedule is from: a record, or no record.
+    /// The origin of that schedule.
     #[getter]
     fn origin(&self) -> PyResult<String> {
         Ok(self.last()?.origin.clone())
     }
 
-    /// The shapes of the results of the kernel that was used or compiled last.
+    /// The result shapes of the last used or compiled kernel.
     #[getter]
     fn output_shapes(&self) -> PyResult<Vec<Vec<i64>>> {
         let last = self.last_shape()?;
         Ok(last.outputs.iter().map(|output| output.shape.clone()).collect())
     }
 
-    /// The kernel that was used or compiled last, as `c`, `llvm`, `asm`, `loops`, `header` or `rust`, or, for a device, as
-    /// the `kernels` that its compiler is given.
+    /// The last used or compiled kernel as `c`, `llvm`, `asm`, `loops`, `header` or `rust`, or for
+    /// a device as its source code (`kernels`).
     #[pyo3(signature = (kind = "c"))]
     fn source(&self, py: Python<'_>, kind: &str) -> PyResult<String> {
         let last = self.last()?;
@@ -489,7 +488,7 @@ impl Operator {
         text.map_err(|diagnostics| diagnosed(py, &diagnostics))
     }
 
-    /// Searches for a faster schedule, and records everything; see `tensorwright.Operator.tune`.
+    /// Searches for a faster schedule and records all outcomes; see `tensorwright.Operator.tune`.
     #[pyo3(signature = (args, named, trials, seconds, mode, strategy, seed, fresh, fleet, watch))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of Python's function")]
     fn search<'py>(
@@ -507,8 +506,8 @@ impl Operator {
         watch: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let arguments = self.arguments(args, Some(named), Gradients::Recorded)?;
-        let wishes = tuning::Wishes { trials, seconds, mode, strategy, seed, fresh, fleet };
-        tuning::tune(self.definition(), py, &arguments, wishes, watch, || self.prepared.forget())
+        let options = tuning::TuneOptions { trials, seconds, mode, strategy, seed, fresh, fleet };
+        tuning::tune(self.definition(), py, &arguments, options, watch, || self.prepared.forget())
     }
 
     fn __repr__(&self) -> String {
@@ -526,7 +525,7 @@ impl Operator {
     }
 }
 
-/// How many kernels this process has compiled. Equal ones share their code.
+/// The number of kernels compiled by this process. Equal ones share their code.
 #[pyfunction]
 pub(crate) fn compilations() -> u64 {
     tensorwright::compilations()

@@ -1,23 +1,23 @@
-//! Where results go: new arrays of the caller's library, or those that the caller gave.
+//! Result arrays: new ones of the caller's library, or given ones.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::arguments::{Arguments, Given};
+use crate::arguments::{ArgumentValue, Arguments};
 use crate::definition::Signature;
 use crate::error::Class;
 use crate::expected::Expected;
 use crate::foreign::{Foreign, Gradients, Library, Refusal};
-use crate::makers::{Made, Makers};
+use crate::makers::{ArrayMakers, NewArray};
 use crate::site::Site;
 
 /// The results of a call.
 pub(crate) struct Outputs<'py> {
     objects: Vec<Bound<'py, PyAny>>,
     pointers: Vec<*mut u8>,
-    /// Keep the memory where it is.
+    /// Keeps the memory alive.
     _foreign: Vec<Foreign>,
 }
 
@@ -26,20 +26,20 @@ impl<'py> Outputs<'py> {
     pub(crate) fn new(
         py: Python<'py>,
         results: &[Expected],
-        makers: &Makers,
+        makers: &ArrayMakers,
         library: Library,
         site: Site,
     ) -> PyResult<Self> {
         let makers = makers.of(py, results, library, site)?;
         let mut outputs = Self::with_capacity(makers.len());
         for (maker, expected) in makers.iter().zip(results) {
-            let Made { object, pointer, foreign } = maker.make(py, expected)?;
+            let NewArray { object, pointer, foreign } = maker.make(py, expected)?;
             outputs.push(object, pointer, foreign);
         }
         Ok(outputs)
     }
 
-    /// Arrays that the caller gave: one, or a tuple or list of as many as there are results.
+    /// Arrays given by the caller: one, or a tuple or list with one per result.
     pub(crate) fn given(
         signature: &Signature,
         results: &[Expected],
@@ -59,7 +59,7 @@ impl<'py> Outputs<'py> {
         let mut outputs = Self::with_capacity(objects.len());
         let mut taken: Vec<(std::ops::Range<usize>, String)> = Vec::new();
         for (param, given) in signature.params.iter().zip(&arguments.given) {
-            if let Some(Given::Tensor(foreign)) = given {
+            if let Some(ArgumentValue::Tensor(foreign)) = given {
                 taken.push((foreign.range(foreign.extent()), param.name.clone()));
             }
         }
@@ -71,10 +71,12 @@ impl<'py> Outputs<'py> {
                 Err(Refusal::Unfit(problem)) => {
                     return refuse(format!("`out` for `{name}` {problem}"));
                 }
-                Err(Refusal::NoTensor) => return refuse(format!("`out` for `{name}` is no array")),
+                Err(Refusal::NoTensor) => {
+                    return refuse(format!("`out` for `{name}` is not an array"));
+                }
             };
             if !foreign.is_dense() {
-                // A copy would get the result in its place.
+                // A copy would receive the result instead.
                 return refuse(format!(
                     "`out` for `{name}` is not contiguous; pass an array that is"
                 ));
@@ -142,15 +144,15 @@ impl<'py> Outputs<'py> {
     }
 }
 
-/// Tells PyTorch that a tensor changes: whoever kept it for a gradient must not use it any more.
+/// Marks a PyTorch tensor as changed in place, so that gradients do not use saved values of it.
 fn changes(object: &Bound<'_, PyAny>) -> PyResult<()> {
     static INCREMENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
-    // Others may have the hook of PyTorch as well.
+    // Other libraries may have PyTorch's hook as well.
     let Some(is_inference) = object.getattr_opt(intern!(py, "is_inference"))? else {
         return Ok(());
     };
-    // These have no versions, and gradients do not use them.
+    // Inference tensors have no version counter; gradients do not use them.
     if is_inference.call0()?.is_truthy()? {
         return Ok(());
     }

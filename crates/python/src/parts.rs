@@ -1,4 +1,4 @@
-//! A call in parts: kernels on pieces of its tensors, or on copies that have the shapes of the kernel.
+//! Calls in parts: kernels on slices or padded copies of tensors.
 #![allow(unsafe_code, reason = "copies memory of other libraries, after checking it")]
 
 use std::cell::RefCell;
@@ -9,34 +9,35 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Frozen};
 
 use crate::compiled::Compiled;
 
-/// A kernel and what of the tensors of a call it works on.
+/// A kernel and the placement of its tensors.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) compiled: Arc<Compiled>,
-    /// In the order of the inputs of the definition's program.
+    /// In the order of the program's inputs.
     pub(crate) inputs: Vec<Placement>,
     pub(crate) outputs: Vec<Placement>,
-    /// Where guarded reductions end: inputs that follow the others.
+    /// The ends of guarded reductions: inputs after the others.
     pub(crate) ends: Vec<i32>,
 }
 
 /// Where a kernel finds a tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// So many bytes after the start of the caller's; before it, where memory that is not dense has a gap there.
+    /// At this byte offset from the start of the caller's tensor; negative where non-dense memory
+    /// has a gap there.
     At(isize),
     /// In a copy.
     Copied(Region),
 }
 
-/// A part of a dense tensor, and a larger dense tensor that begins with it.
+/// A slice of a dense tensor, and a larger dense tensor that begins with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Where it starts, in bytes.
+    /// The offset of the slice in bytes.
     pub(crate) start: usize,
     /// The bytes of an element.
     pub(crate) element: usize,
-    /// The extents of the caller's tensor, of its part, and of the kernel's tensor.
+    /// The extents of the caller's tensor, of its slice, and of the kernel's tensor.
     pub(crate) whole: Vec<usize>,
     pub(crate) valid: Vec<usize>,
     pub(crate) padded: Vec<usize>,
@@ -47,13 +48,14 @@ impl Region {
         self.padded.iter().product::<usize>() * self.element
     }
 
-    /// Calls `copy` with the places of each row that both have, in the caller's tensor and in the kernel's, and its bytes.
+    /// Calls `copy` for each common row, with its offsets in the caller's and the kernel's tensor,
+    /// and its bytes.
     fn rows(&self, mut copy: impl FnMut(usize, usize, usize)) {
         if self.valid.contains(&0) {
             return;
         }
         let rank = self.valid.len();
-        // Axes that are whole in both are one piece of memory.
+        // Axes that are whole in both are contiguous.
         let is_whole = |axis: &usize| {
             self.valid[*axis] == self.whole[*axis] && self.valid[*axis] == self.padded[*axis]
         };
@@ -78,7 +80,7 @@ impl Region {
         }
     }
 
-    /// Fills the kernel's tensor: with the part of the caller's, and zeros beyond.
+    /// Fills the kernel's tensor with the caller's slice, padded with zeros.
     ///
     /// # Safety
     /// `from` has the caller's tensor; `to` has room for the kernel's.
@@ -93,7 +95,7 @@ impl Region {
         });
     }
 
-    /// Puts the part that the kernel's tensor has into the caller's.
+    /// Copies the slice from the kernel's tensor back into the caller's.
     ///
     /// # Safety
     /// `from` has the kernel's tensor, `to` the caller's.
@@ -106,11 +108,11 @@ impl Region {
 }
 
 thread_local! {
-    /// Memory for copies. It grows to what the largest call of the thread needs, and stays up to [`MOST_SCRATCH`].
+    /// Memory for copies. It grows to the thread's largest call; up to [`MOST_SCRATCH`] is kept.
     static SCRATCH: RefCell<Vec<AlignedBuffer>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The most bytes of a copy whose memory stays for the next call.
+/// The most bytes of a copy that are kept for the next call.
 const MOST_SCRATCH: usize = 64 << 20;
 
 /// The copies of a call.
@@ -142,13 +144,13 @@ impl Drop for Scratch {
 }
 
 impl Part {
-    /// Whether the kernel works on the tensors of the caller alone, from their start.
+    /// Whether the kernel uses only the caller's tensors, from their start.
     fn is_whole(&self) -> bool {
         let all = || self.inputs.iter().chain(&self.outputs);
         self.ends.is_empty() && all().all(|placement| *placement == Placement::At(0))
     }
 
-    /// Whether the kernel computes more than the caller wants.
+    /// Whether the kernel computes more than requested.
     pub(crate) fn is_larger(&self) -> bool {
         let is_copied = |placement: &Placement| matches!(placement, Placement::Copied(_));
         !self.ends.is_empty() || self.inputs.iter().chain(&self.outputs).any(is_copied)

@@ -1,4 +1,4 @@
-//! What an operator has prepared: how calls with the shapes that it has seen are computed, and its constants.
+//! An operator's prepared state: plans by shape, and constants.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use tensorwright::runtime::fork::hold_forks;
 use tensorwright::{Diagnostics, Frozen};
 
-use crate::arguments::{Arguments, Given};
+use crate::arguments::{ArgumentValue, Arguments};
 use crate::compiled::{Compiled, Strides, Variant};
 use crate::definition::Definition;
 use crate::dynamic::{self, Problem};
@@ -18,31 +18,31 @@ use crate::lock::lock;
 use crate::parts::Part;
 use crate::specialised::{Specialised, freeze};
 
-/// What an operator has prepared.
+/// The prepared state of an operator.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) definition: Definition,
-    /// Those of this operator and of all that differ from it in frozen constants alone.
+    /// Shared by operators that differ only in frozen constants.
     pub(crate) kernels: Arc<Kernels>,
     cache: Mutex<Cache>,
-    /// The constants for kernels that exist.
+    /// The prepared constants of existing kernels.
     constants: Mutex<Vec<(Weak<Compiled>, Arc<Constants>)>>,
-    /// How often constants had new values.
+    /// A counter of new values of constants.
     values: AtomicU64,
 }
 
-/// What is ready to be called.
+/// The plans that are ready to call.
 #[derive(Debug, Default)]
 struct Cache {
     all: HashMap<Key, Arc<Ready>>,
     last: Option<Arc<Ready>>,
 }
 
-/// How calls with given shapes are computed, and the constants of one operator.
+/// A plan for given shapes, with the constants of one operator.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) shape: Arc<Specialised>,
-    /// Those of the last call, by part.
+    /// The constants of the last call, by part.
     constants: Vec<Arc<Constants>>,
 }
 
@@ -53,22 +53,22 @@ impl Ready {
     }
 }
 
-/// Why a call cannot be computed now.
+/// Why a call is not ready.
 #[derive(Debug)]
-pub(crate) enum Unready {
+pub(crate) enum NotReady {
     Raised(PyErr),
-    /// Its arguments have to be dense.
+    /// Its arguments must be dense.
     Dense,
 }
 
-impl From<PyErr> for Unready {
+impl From<PyErr> for NotReady {
     fn from(error: PyErr) -> Self {
         Self::Raised(error)
     }
 }
 
-impl Unready {
-    /// For callers that copy nothing.
+impl NotReady {
+    /// The exception, for callers that do not copy arguments.
     pub(crate) fn error(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Raised(error) => error,
@@ -80,14 +80,14 @@ impl Unready {
     }
 }
 
-/// The constants that one operator calls a kernel with, once there was a call.
+/// The constants of one operator for a kernel, after the first call.
 type Constants = Mutex<Option<Snapshot>>;
 
-/// Constants in the layout that a kernel wants.
+/// Constants in a kernel's layout.
 #[derive(Debug, Clone)]
 struct Snapshot {
     frozen: Frozen,
-    /// The number of their values: snapshots for several kernels have the same one if they were made of equal values.
+    /// The version of their values: snapshots of equal values for several kernels share it.
     values: u64,
 }
 
@@ -123,14 +123,14 @@ impl Prepared {
         lock(&self.cache)
     }
 
-    /// How calls with these arguments are computed; what has to be compiled for that is compiled now. `exactly` is for their shapes
-    /// alone.
+    /// The plan for calls with these arguments; compiles missing kernels. `exactly` uses a kernel
+    /// for their shapes alone.
     pub(crate) fn ready(
         &self,
         py: Python<'_>,
         arguments: &Arguments,
         exactly: bool,
-    ) -> Result<Arc<Ready>, Unready> {
+    ) -> Result<Arc<Ready>, NotReady> {
         let last = self.cache().last.clone();
         let is_it = |last: &Arc<Ready>| last.shape.is_for(arguments) && last.shape.is_current();
         if let Some(last) = last.filter(|last| !exactly && is_it(last)) {
@@ -145,7 +145,7 @@ impl Prepared {
             return Ok(found);
         }
         if self.kernels.is_copied(&key) {
-            return Err(Unready::Dense);
+            return Err(NotReady::Dense);
         }
         let shape = self.specialised(py, &key, arguments, exactly)?;
         let mut notes = self.kernels.warnings();
@@ -160,21 +160,21 @@ impl Prepared {
         Ok(ready)
     }
 
-    /// How calls with a key are computed, which the arguments have.
+    /// The plan for a key, which the arguments have.
     fn specialised(
         &self,
         py: Python<'_>,
         key: &Key,
         arguments: &Arguments,
         exactly: bool,
-    ) -> Result<Arc<Specialised>, Unready> {
+    ) -> Result<Arc<Specialised>, NotReady> {
         if let Some(found) = self.kernels.known(key) {
             return Ok(found);
         }
         let sizes = Specialised::sizes(&self.definition, py, arguments)?;
         let given = arguments.strides(&self.definition.signature);
         let made = py.detach(|| {
-            // A child must not inherit these locks from a thread that it does not have.
+            // A forked child must not inherit these locks from a thread it lacks.
             let _hold = hold_forks();
             let kernels = &self.kernels;
             let plan = || dynamic::plan(&self.definition, kernels, sizes, &given, exactly);
@@ -188,23 +188,23 @@ impl Prepared {
                     let text = std::ffi::CString::new(advice).unwrap_or_default();
                     PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &text, 2)?;
                 }
-                Err(Unready::Dense)
+                Err(NotReady::Dense)
             }
         })
     }
 
-    /// What is wrong with arguments.
+    /// The exception for invalid arguments.
     pub(crate) fn refusal(&self, py: Python<'_>, problem: Problem) -> PyErr {
         match problem {
             Problem::Diagnosed(diagnostics) => diagnosed(py, &diagnostics),
             Problem::Argument(message) => {
                 Class::Argument.error(py, self.definition.signature.says(&message))
             }
-            Problem::Dense(_) => Unready::Dense.error(py),
+            Problem::Dense(_) => NotReady::Dense.error(py),
         }
     }
 
-    /// Compiles with a schedule of the caller's, for all calls with arguments like these.
+    /// Compiles with a given schedule, for all calls with arguments like these.
     pub(crate) fn scheduled(
         &self,
         py: Python<'_>,
@@ -229,7 +229,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Keeps how calls with a key are computed, with the constants of this operator.
+    /// Stores a plan with the constants of this operator.
     fn prepared(&self, key: Key, shape: Arc<Specialised>) -> Arc<Ready> {
         let mut known = lock(&self.constants);
         known.retain(|(compiled, _)| compiled.strong_count() > 0);
@@ -249,9 +249,9 @@ impl Prepared {
         ready
     }
 
-    /// The constants of a call, in the layouts that its kernels want. What is bound is prepared by the
-    /// first call with new shapes, and no call looks at it again; what a call is given is compared with
-    /// what the last one was given.
+    /// The constants of a call, in its kernels' layouts. Frozen values are prepared by the first
+    /// call with new shapes and never checked again; values given in a call are compared with those
+    /// of the last call.
     pub(crate) fn constants(
         &self,
         ready: &Ready,
@@ -261,7 +261,7 @@ impl Prepared {
         let signature = &self.definition.signature;
         let mut params = signature.params.iter().enumerate();
         let are_all_bound = params.all(|(place, param)| !param.is_const || is_bound(place));
-        // Which values they have, once a kernel has compared them: the others need not.
+        // The version of the values, once a kernel has compared them: the others need not.
         let mut values = None;
         let mut one = |(part, constants): (&Part, &Arc<Constants>)| {
             if !part.compiled.kernel.needs_constants() {
@@ -288,12 +288,12 @@ impl Prepared {
         ready.shape.parts.iter().zip(&ready.constants).map(&mut one).collect()
     }
 
-    /// What decides which kernel is used.
+    /// The key that selects the kernel.
     fn key(&self, arguments: &Arguments) -> Key {
         let mut key = Vec::with_capacity(16);
         for given in &arguments.given {
             match given {
-                Some(Given::Tensor(foreign)) => {
+                Some(ArgumentValue::Tensor(foreign)) => {
                     key.push(foreign.extents.as_slice().len() as i64);
                     key.extend_from_slice(foreign.extents.as_slice());
                     if let Some(strides) = foreign.strides() {
@@ -301,7 +301,9 @@ impl Prepared {
                         key.extend_from_slice(strides);
                     }
                 }
-                Some(Given::Number(number)) => key.extend([-1, number.integer.unwrap_or(0)]),
+                Some(ArgumentValue::Number(number)) => {
+                    key.extend([-1, number.integer.unwrap_or(0)])
+                }
                 None => key.push(-2),
             }
         }
@@ -315,14 +317,14 @@ impl Prepared {
         key
     }
 
-    /// Forgets what was compiled, so that the next call looks at the records again: of this operator, and
-    /// of all that share its kernels.
+    /// Clears the plans of this operator and of all that share its kernels, so that the next call
+    /// reads the records again.
     pub(crate) fn forget(&self) {
         self.kernels.forget();
         *self.cache() = Cache::default();
     }
 
-    /// How the last call was computed.
+    /// The plan of the last call.
     pub(crate) fn last(&self) -> Option<Arc<Specialised>> {
         self.cache().last.as_ref().map(|last| Arc::clone(&last.shape))
     }

@@ -1,27 +1,28 @@
-//! What a configuration file says, and who listens to what goes on.
+//! Configuration and logging of the Python package.
 
 use std::sync::OnceLock;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tensorwright_cli::{Configured, Observation, configure, observe_by_environment};
+use tensorwright_cli::{Configured, LoggingGuard, configure, init_logging_from_environment};
 
 use crate::interrupt::listen;
 
-/// Threads and target that `tensorwright.toml` says. Records are looked for where it says from the first call on.
+/// The threads and the target set in `tensorwright.toml`. The first call also sets the location of
+/// records.
 #[pyfunction]
 pub(crate) fn configured() -> PyResult<(Option<u16>, Option<String>)> {
     static SAID: OnceLock<Result<Configured, String>> = OnceLock::new();
-    static OBSERVED: OnceLock<Result<Observation, String>> = OnceLock::new();
+    static GUARD: OnceLock<Result<LoggingGuard, String>> = OnceLock::new();
     let said = SAID.get_or_init(configure).as_ref();
     listen();
-    let observed = OBSERVED.get_or_init(observe_by_environment).as_ref();
+    let guard = GUARD.get_or_init(init_logging_from_environment).as_ref();
     let problem = |text: &String| PyValueError::new_err(text.clone());
-    observed.map_err(problem)?;
+    guard.map_err(problem)?;
     said.map(|said| (said.threads, said.target.clone())).map_err(problem)
 }
 
-/// The threads of kernels where nothing says it: one for each core that this process may use, as for the command.
+/// The default number of threads: one per core available to this process, as for the command.
 #[pyfunction]
 pub(crate) fn default_threads() -> u16 {
     tensorwright_cli::default_threads()

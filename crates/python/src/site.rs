@@ -1,9 +1,9 @@
-//! Where a call computes: in the memory of the process, or in that of a device that its tensors are on.
+//! Where a call computes: in host memory, or on its tensors' device.
 
 use pyo3::prelude::*;
 use tensorwright::StreamHandle;
 
-use crate::arguments::{Arguments, Given};
+use crate::arguments::{ArgumentValue, Arguments};
 use crate::definition::Definition;
 use crate::error::Class;
 use crate::foreign::Device;
@@ -12,21 +12,21 @@ use crate::foreign::dlpack::DEFAULT_STREAM;
 /// Where a call computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Site {
-    /// On memory of the process; kernels for a device get copies.
+    /// In host memory; kernels for a device get copies.
     Process,
-    /// On memory of a device, in the order of a stream.
+    /// In device memory, in stream order.
     Stream {
-        /// The device that the tensors are on.
+        /// The device of the tensors.
         device: Device,
-        /// The stream of the library that has them.
+        /// The stream of the tensors' library.
         stream: StreamHandle,
-        /// Whether results have to be there when the call returns: nobody says on which stream they are used.
+        /// Whether to wait for results, because the stream of their users is unknown.
         wait: bool,
     },
 }
 
 impl Site {
-    /// Where the arguments of a call are. Values without axes may also be in the memory of the process.
+    /// The site of a call's arguments. Values without axes may also be in host memory.
     pub(crate) fn of(
         py: Python<'_>,
         definition: &Definition,
@@ -35,7 +35,7 @@ impl Site {
         let signature = &definition.signature;
         let tensors = signature.params.iter().zip(&arguments.given);
         let tensors = tensors.filter_map(|(param, given)| match given {
-            Some(Given::Tensor(foreign)) => Some((param, foreign)),
+            Some(ArgumentValue::Tensor(foreign)) => Some((param, foreign)),
             _ => None,
         });
         let mut found = None;
@@ -74,7 +74,7 @@ impl Site {
         })
     }
 
-    /// Where results are made.
+    /// Where to make results.
     pub(crate) fn device(self) -> Device {
         match self {
             Self::Process => Device::Processor,

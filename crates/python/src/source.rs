@@ -1,4 +1,4 @@
-//! Texts of definitions.
+//! Source texts and their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use tensorwright::grad::Input;
 
 use crate::error::diagnosed;
 
-/// A text whose definitions are operators. `tensorwright.define` makes it.
+/// A checked text, made by `tensorwright.define`.
 #[pyclass(frozen, module = "tensorwright._native")]
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -21,12 +21,11 @@ type Text = (Source, String);
 /// What [`Source::training`] returns.
 type TrainingTexts = (Option<Text>, Text, BTreeMap<String, usize>);
 
-/// What is derived from a definition for its training.
+/// Derived from a definition for training.
 const FORWARD_PASS: &str = "forward pass";
 const GRADIENT: &str = "gradient";
 
-/// What messages call a definition of a text: nobody knows the names in a text that was derived from
-/// another one.
+/// The name of a definition in messages: users do not know the names in a derived text.
 pub(crate) fn title(source: &str, def: &str) -> String {
     let derived = source.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
     let part = |name: &&str| [FORWARD_PASS, GRADIENT].iter().any(|part| name.starts_with(part));
@@ -76,7 +75,7 @@ impl Source {
         self.module.source().text().to_owned()
     }
 
-    /// What may not be meant, as the command shows it; empty if all is well.
+    /// Warnings, rendered as by the command; empty if there are none.
     fn warnings(&self) -> String {
         let warnings = self.module.warnings();
         if warnings.list().is_empty() { String::new() } else { warnings.to_string() }
@@ -90,8 +89,9 @@ impl Source {
         Ok((source, gradient.name().to_owned()))
     }
 
-    /// A forward pass that returns what its gradient takes of its values (none, if the definition itself does), the gradient, and
-    /// which of the gradient's parameters are in which place of what the forward pass returns.
+    /// The training texts of a definition: a forward pass that also returns the values that the
+    /// gradient reuses (`None` if the definition itself suffices), the gradient, and the position
+    /// of each reused value in the results of the forward pass.
     fn training(&self, py: Python<'_>, name: &str, wrt: Vec<String>) -> PyResult<TrainingTexts> {
         let wrt: Vec<&str> = wrt.iter().map(String::as_str).collect();
         let training = self.module.training(name, &wrt).map_err(|error| diagnosed(py, &error))?;

@@ -1,4 +1,4 @@
-//! Operators for given shapes.
+//! Plans of an operator for given shapes.
 #![allow(unsafe_code, reason = "reads memory of other libraries, after checking it")]
 
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use tensorwright::{
 };
 use tensorwright_package::buckets::Pieces;
 
-use crate::arguments::{Arguments, Given};
+use crate::arguments::{ArgumentValue, Arguments};
 use crate::compiled::{Compiled, Strides};
 use crate::definition::{Definition, Param, Signature, Sizes};
 use crate::error::{Class, diagnosed, refused};
 use crate::expected::Expected;
 use crate::foreign::{Device, Foreign};
-use crate::makers::Makers;
+use crate::makers::ArrayMakers;
 use crate::parts::{Part, Placement};
 
-/// How calls with given shapes are computed, and what they expect of their arguments.
+/// The plan of calls with given shapes, with the expected arguments.
 #[derive(Debug)]
 pub(crate) struct Specialised {
-    /// What was bound to get here.
+    /// The bound sizes.
     pub(crate) sizes: Sizes,
     inputs: Vec<Input>,
     pub(crate) outputs: Vec<Expected>,
-    /// The kernels that are called, in order. None if the results have no elements.
+    /// The kernels to call, in order; none if the results have no elements.
     pub(crate) parts: Vec<Part>,
-    /// The size of which these are pieces.
+    /// The size whose pieces these are.
     pub(crate) pieces: Option<Pieces>,
     pub(crate) is_long: bool,
-    /// Make results.
-    pub(crate) makers: Makers,
+    /// The makers of results.
+    pub(crate) makers: ArrayMakers,
 }
 
 /// The inputs and outputs of a program.
@@ -42,17 +42,17 @@ pub(crate) fn shapes(program: &Program) -> Shapes {
     (program.inputs().to_vec(), program.outputs().into_iter().cloned().collect())
 }
 
-/// What becomes of a parameter of the definition.
+/// The role of a parameter of the definition.
 #[derive(Debug)]
 enum Input {
-    /// It is an input of the program.
+    /// An input of the program.
     Tensor(Expected),
-    /// It was bound to this number.
+    /// Bound to this number.
     Bound(i64),
 }
 
 impl Specialised {
-    /// The sizes that follow from arguments.
+    /// The sizes inferred from arguments.
     pub(crate) fn sizes(
         definition: &Definition,
         py: Python<'_>,
@@ -64,10 +64,12 @@ impl Specialised {
         let mut shapes = Vec::new();
         for (param, argument) in signature.params.iter().zip(&arguments.given) {
             match argument {
-                Some(Given::Tensor(foreign)) if param.rank > 0 || !param.is_integer_scalar => {
+                Some(ArgumentValue::Tensor(foreign))
+                    if param.rank > 0 || !param.is_integer_scalar =>
+                {
                     shapes.push((param.name.as_str(), foreign.extents.as_slice()));
                 }
-                Some(Given::Number(number)) if param.is_integer_scalar => {
+                Some(ArgumentValue::Number(number)) if param.is_integer_scalar => {
                     given.extend(number.integer.map(|value| (param.name.clone(), value)));
                 }
                 _ => {}
@@ -76,8 +78,8 @@ impl Specialised {
         def.sizes_of_shapes(shapes, &given).map_err(|error| refused(py, &error))
     }
 
-    /// The program of an operator with sizes. Integer scalars that shape nothing stay inputs, so that
-    /// other values need no other kernel.
+    /// The program of an operator for sizes. Integer scalars that shape nothing stay inputs, so
+    /// that other values use the same kernel.
     pub(crate) fn program(definition: &Definition, sizes: &Sizes) -> Result<Program, Diagnostics> {
         let def = definition.module.def(&definition.signature.name)?;
         let scalars = def.integer_scalars();
@@ -94,7 +96,7 @@ impl Specialised {
         def.bind(sizes.clone())
     }
 
-    /// What one kernel computes, of a program for these shapes alone.
+    /// A plan with one kernel, for exactly these shapes.
     pub(crate) fn whole(
         definition: &Definition,
         program: &Program,
@@ -107,7 +109,7 @@ impl Specialised {
         Self::of(definition, &shapes(program), sizes, &Strides::new(), vec![part])
     }
 
-    /// What parts compute. The inputs and outputs of the program have these shapes.
+    /// A plan with parts. The inputs and outputs of the program have these shapes.
     pub(crate) fn of(
         definition: &Definition,
         (inputs, outputs): &Shapes,
@@ -130,43 +132,45 @@ impl Specialised {
             parts,
             pieces: None,
             sizes,
-            makers: Makers::default(),
+            makers: ArrayMakers::default(),
         }
     }
 
-    /// The same, with the size of which its parts are pieces.
+    /// The same, with the size whose pieces the parts are.
     pub(crate) fn in_pieces(self, pieces: Option<Pieces>) -> Self {
         Self { pieces, ..self }
     }
 
-    /// Whether a kernel of it is not to be used any more.
+    /// Whether a kernel of it is outdated.
     pub(crate) fn is_outdated(&self) -> bool {
         self.parts.iter().any(|part| part.compiled.is_outdated())
     }
 
-    /// Whether calls are to be computed like this: by kernels that are there, and nothing better is known.
+    /// Whether the plan is current: all kernels exist, and no better plan is known.
     pub(crate) fn is_current(&self) -> bool {
         !self.is_outdated() && self.pieces.as_ref().is_none_or(Pieces::are_cheapest)
     }
 
-    /// Whether this is the kernel for these arguments, as far as shapes and numbers go.
+    /// Whether the plan fits the shapes and numbers of these arguments.
     pub(crate) fn is_for(&self, arguments: &Arguments) -> bool {
-        let fits = |(input, given): (&Input, &Option<Given>)| match (input, given) {
-            (Input::Tensor(expected), Some(Given::Tensor(foreign))) => {
+        let fits = |(input, given): (&Input, &Option<ArgumentValue>)| match (input, given) {
+            (Input::Tensor(expected), Some(ArgumentValue::Tensor(foreign))) => {
                 foreign.extents.as_slice() == expected.shape
                     && foreign.strides() == expected.strides.as_deref()
             }
-            (Input::Tensor(expected), Some(Given::Number(_))) => expected.shape.is_empty(),
+            (Input::Tensor(expected), Some(ArgumentValue::Number(_))) => expected.shape.is_empty(),
             (Input::Tensor(_), None) => true,
-            (Input::Bound(value), Some(Given::Number(number))) => number.integer == Some(*value),
+            (Input::Bound(value), Some(ArgumentValue::Number(number))) => {
+                number.integer == Some(*value)
+            }
             (Input::Bound(_), _) => false,
         };
         arguments.sizes.iter().all(|(name, size)| self.sizes.get(name) == Some(size))
             && self.inputs.iter().zip(&arguments.given).all(fits)
     }
 
-    /// Checks the arguments, and collects where they are, in the order of the program's inputs. The values
-    /// of those that were checked before are not looked at.
+    /// Checks the arguments and collects their addresses, in the order of the program's inputs.
+    /// Skips the values of arguments that were checked before.
     pub(crate) fn check(
         &self,
         py: Python<'_>,
@@ -178,7 +182,7 @@ impl Specialised {
         for (place, (input, given)) in self.inputs.iter().zip(&arguments.given).enumerate() {
             let Input::Tensor(expected) = input else { continue };
             let problem = match given {
-                Some(Given::Tensor(foreign)) => match expected.check(foreign) {
+                Some(ArgumentValue::Tensor(foreign)) => match expected.check(foreign) {
                     Ok(())
                         if expected.dtype == DType::Bool
                             && foreign.device == Device::Processor
@@ -193,7 +197,7 @@ impl Specialised {
                     }
                     Err(problem) => problem,
                 },
-                Some(Given::Number(number)) => {
+                Some(ArgumentValue::Number(number)) => {
                     pointers.push(number.bytes.as_ptr());
                     continue;
                 }
@@ -206,17 +210,19 @@ impl Specialised {
         Ok(())
     }
 
-    /// Where the arguments of a call on a device are, in the order of the program's inputs, after they were checked.
+    /// The device addresses of checked arguments, in the order of the program's inputs.
     pub(crate) fn places(&self, arguments: &Arguments) -> Vec<Place> {
-        let place = |(input, given): (&Input, &Option<Given>)| match (input, given) {
+        let place = |(input, given): (&Input, &Option<ArgumentValue>)| match (input, given) {
             (Input::Bound(_), _) | (_, None) => None,
-            (Input::Tensor(_), Some(Given::Number(number))) => {
+            (Input::Tensor(_), Some(ArgumentValue::Number(number))) => {
                 Some(Place::Host(number.bytes.as_ptr()))
             }
-            (Input::Tensor(_), Some(Given::Tensor(foreign))) => Some(match foreign.device {
-                Device::Processor => Place::Host(foreign.pointer),
-                Device::Cuda { .. } => Place::Device(foreign.pointer as usize as u64),
-            }),
+            (Input::Tensor(_), Some(ArgumentValue::Tensor(foreign))) => {
+                Some(match foreign.device {
+                    Device::Processor => Place::Host(foreign.pointer),
+                    Device::Cuda { .. } => Place::Device(foreign.pointer as usize as u64),
+                })
+            }
         };
         self.inputs.iter().zip(&arguments.given).filter_map(place).collect()
     }
@@ -230,8 +236,8 @@ fn is_bool(foreign: &Foreign, bytes: usize) -> bool {
     bytes == 0 || elements.iter().all(|element| *element <= 1)
 }
 
-/// The arguments that are wanted, all `const`, in the layout that the kernel wants. Those that are not
-/// wanted, or have the same value, stay as they are known.
+/// Converts the selected `const` arguments to the kernel's layout. Unselected and unchanged ones
+/// keep their known state.
 pub(crate) fn freeze(
     signature: &Signature,
     shape: &Specialised,
@@ -250,8 +256,8 @@ pub(crate) fn freeze(
             continue;
         };
         let pointer = match argument {
-            Given::Tensor(foreign) => foreign.pointer.cast_const(),
-            Given::Number(number) => number.bytes.as_ptr(),
+            ArgumentValue::Tensor(foreign) => foreign.pointer.cast_const(),
+            ArgumentValue::Number(number) => number.bytes.as_ptr(),
         };
         let extents: Vec<usize> =
             expected.shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).collect();

@@ -15,29 +15,29 @@ use crate::definition::Definition;
 use crate::error::{Class, diagnosed};
 use crate::specialised::Specialised;
 
-/// Trials of a run that is given neither trials nor time.
+/// The default number of trials without a time limit.
 const TRIALS: u64 = 200;
 
-/// What the caller wants.
-pub(crate) struct Wishes {
+/// The options of a tuning run.
+pub(crate) struct TuneOptions {
     pub(crate) trials: Option<u64>,
     pub(crate) seconds: Option<f64>,
     pub(crate) mode: Option<String>,
     pub(crate) strategy: Option<String>,
     pub(crate) seed: u64,
     pub(crate) fresh: bool,
-    /// That a fleet tries the candidates, and the name of a run to go on with, if it is not empty.
+    /// Use a fleet; the name of a run to resume, if not empty.
     pub(crate) fleet: Option<String>,
 }
 
-/// Tunes a definition for the shapes of arguments. `watch` is called with how far it is; whatever it
-/// raises (Ctrl-C among it) ends the run, which keeps everything. `ended` is called once the records may have
-/// something new.
+/// Tunes a definition for the shapes of arguments. `watch` receives progress; an exception in it
+/// (including Ctrl-C) ends the run, which keeps its results. `ended` is called when the records may
+/// have changed.
 pub(crate) fn tune<'py>(
     definition: &Definition,
     py: Python<'py>,
     arguments: &Arguments,
-    wishes: Wishes,
+    options: TuneOptions,
     watch: Option<Py<PyAny>>,
     ended: impl FnOnce(),
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -47,7 +47,7 @@ pub(crate) fn tune<'py>(
     let failed = |error: &dyn std::error::Error| {
         Class::Tuning.error(py, definition.signature.says(&error.to_string()))
     };
-    let time = match wishes.seconds {
+    let time = match options.seconds {
         None => None,
         Some(seconds) => {
             Some(Duration::try_from_secs_f64(seconds).map_err(|error| failed(&error))?)
@@ -61,18 +61,20 @@ pub(crate) fn tune<'py>(
         .target(choices.target.clone())
         .threads(choices.threads)
         .precision(choices.precision)
-        .budget(Budget::asked(wishes.trials, time, TRIALS))
-        .seed(wishes.seed)
-        .fresh(wishes.fresh)
+        .budget(Budget::asked(options.trials, time, TRIALS))
+        .seed(options.seed)
+        .fresh(options.fresh)
         .fleet(
-            wishes.fleet.map(|run| Afar::default().resume(Some(run).filter(|run| !run.is_empty()))),
+            options
+                .fleet
+                .map(|run| Afar::default().resume(Some(run).filter(|run| !run.is_empty()))),
         )
         .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
         .stop_flag(Arc::clone(&stop));
-    if let Some(name) = &wishes.mode {
+    if let Some(name) = &options.mode {
         tuner = tuner.mode(name.parse().map_err(|error: UnknownMode| failed(&error))?);
     }
-    if let Some(name) = &wishes.strategy {
+    if let Some(name) = &options.strategy {
         tuner = tuner.strategy(name);
     }
     let db = choices.db.clone();
@@ -111,7 +113,7 @@ pub(crate) fn tune<'py>(
     }
 }
 
-/// Tells Python what happened: what kind of event, a line for people, and how far it is.
+/// Reports an event to Python: its kind, a line of text, and the progress.
 fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResult<()> {
     let Some(watch) = watch else { return Ok(()) };
     let (kind, progress) = match event {
@@ -130,13 +132,13 @@ fn tell(py: Python<'_>, watch: Option<&Py<PyAny>>, event: &Event<'_>) -> PyResul
     watch.bind(py).call1((kind, line, progress.map(share))).map(|_| ())
 }
 
-/// The columns that whoever watches has for a line, if that is limited.
+/// The line width of the watcher, if it is limited.
 fn columns(watch: &Bound<'_, PyAny>) -> usize {
     let columns = watch.getattr_opt("columns").ok().flatten();
     columns.and_then(|columns| columns.extract().ok()).unwrap_or(usize::MAX)
 }
 
-/// How much of the budget is used, from 0 to 1.
+/// The used share of the budget, from 0 to 1.
 fn share(progress: &Progress) -> f64 {
     let trials = |budget: u64| progress.trials as f64 / budget.max(1) as f64;
     let by_trials = progress.budget.map_or(0.0, trials);

@@ -1,4 +1,4 @@
-"""What a call from Python costs beside the kernel, and how soon a new process has its first result.
+"""The overhead of a call from Python, and the time to the first result in a new process.
 
     python crates/python/tests/overhead.py
 

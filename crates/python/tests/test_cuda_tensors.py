@@ -1,4 +1,4 @@
-"""CUDA tensors of other libraries: on the stand-in for CUDA's driver that the tests of devices have."""
+"""CUDA tensors of other libraries, on the stand-in for CUDA's driver."""
 
 import os
 import re
@@ -14,7 +14,7 @@ SCHEDULED = ["--target", "cuda:0", "--size", "M=32,N=32,K=32"]
 
 
 def stand_in(folder, text):
-    """A driver that has the kernels of a text."""
+    """A driver with the kernels of a text."""
     folder.mkdir()
     path = folder / "libcuda.so.1"
     (folder / "text.cu").write_text(text)

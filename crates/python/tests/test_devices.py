@@ -13,7 +13,7 @@ GEMM = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n)
 
 
 def on_device(text, **choices):
-    """The operators of a text on the first OpenCL device; skips where there is none and none is needed."""
+    """The operators of a text on the first OpenCL device; skips without a device, unless one is required."""
     module = tw.define(text, target="opencl:0", **choices)
     try:
         module[next(iter(module))]
@@ -55,7 +55,7 @@ def test_tuning_is_for_the_device(tmp_path):
 
 
 def in_a_process(folder, script, **environment):
-    """What a script printed that may leave a device in use."""
+    """The output of a script that may leave a device in use."""
     on_device(GEMM).gemm
     kept = {name: value for name, value in os.environ.items() if name != "TENSORWRIGHT_DEVICE_DEADLINE"}
     start = "import os, signal, threading, time\nimport numpy as np, tensorwright as tw\n"

@@ -1,4 +1,4 @@
-"""What is wrong is said, with the place, and what to do."""
+"""Error messages name the problem, its place, and the remedy."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_bad_places_for_results_are_refused(matmul):
         (np.ones((8, 9), "float32"), "has the shape (8, 9)"),
         (np.ones((8, 8)), "has elements of double"),
         ((a, a), "has 1 results, and `out` has 2"),
-        (3, "is no array"),
+        (3, "is not an array"),
     ]:
         with pytest.raises(tw.ArgumentError) as caught:
             matmul(a if out is not both else both[:8], both[:8] if said == "overlaps" else a, out=out)

@@ -1,4 +1,4 @@
-"""Forks of a process whose threads are busy in operators."""
+"""Forks while threads run operators."""
 
 import os
 import subprocess

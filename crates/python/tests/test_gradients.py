@@ -1,4 +1,4 @@
-"""Torch's operators as comprehensions, forward and backward, beside torch's own."""
+"""PyTorch operators as comprehensions, forward and backward, against torch's own."""
 
 import pathlib
 
@@ -17,7 +17,7 @@ def rand(*shape):
 
 
 def spread(*shape):
-    """Numbers that are all different and not zero, in any order: away from kinks."""
+    """Different nonzero numbers in random order: away from kinks."""
     count = torch.Size(shape).numel()
     return ((torch.randperm(count).float() + 0.4) / count * 4 - 2).reshape(shape)
 

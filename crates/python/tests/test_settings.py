@@ -1,4 +1,4 @@
-"""What `tensorwright.toml` says holds for Python."""
+"""`tensorwright.toml` applies to Python."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Shapes that change from call to call: few kernels compute them all, and results are those of NumPy."""
+"""Dynamic shapes: few kernels serve all shapes, with NumPy's results."""
 
 import re
 
@@ -264,9 +264,9 @@ def test_extents_of_nothing_are_not_guessed():
             tw.define(text).f(np.ones(shape, "float32"))
         return str(caught.value)
 
-    assert says("(N+3)/2", 0, 2) == "f: `N` cannot be 0: a range does not follow `N` in proportion"
-    assert says("max(N,M)", 0, 1) == "f: `N` cannot be 0: a range does not follow `N` in proportion"
-    assert says("N*M", 0, 0) == "f: `M`, `N` cannot be 0: an extent of `y` does not follow it in proportion"
+    assert says("(N+3)/2", 0, 2) == "f: `N` cannot be 0: a range is not linear in `N`"
+    assert says("max(N,M)", 0, 1) == "f: `N` cannot be 0: a range is not linear in `N`"
+    assert says("N*M", 0, 0) == "f: `M`, `N` cannot be 0: an extent of `y` is not linear in it"
     # What does not depend on it is no reason to refuse.
     ceil = tw.define("def f(float(N,M) x) -> (y) { y(n,i) = 7 where n in 0:N, i in 0:(M+1)/2 }").f
     assert ceil(np.ones((0, 5), "float32")).shape == (0, 3)
@@ -295,7 +295,7 @@ def test_a_size_that_cannot_be_dynamic_is_named_once(dynamic):
         for n in (5, 9, 33):
             np.testing.assert_allclose(mean(np.full(n, 3, "float32")), 3, rtol=1e-5)
     assert [str(warning.message) for warning in caught] == [
-        "mean: `N` cannot be dynamic: the result depends on its value; each of its values has a kernel of its own"
+        "mean: `N` cannot be dynamic: the result depends on its value; each value gets its own kernel"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tensors that do not lie in memory row by row: read where they are if they are part of a dense tensor, copied otherwise."""
+"""Non-contiguous tensors: dense views are read in place, others are copied."""
 
 import warnings
 
@@ -42,7 +42,7 @@ def test_views_of_arrays(view, rng):
         assert not said
     else:
         assert [str(warning.message) for warning in said] == [
-            "scale: `x` is copied at every call, because kernels cannot read it with these strides; pass .contiguous() or "
+            "scale: `x` is copied on every call, because kernels cannot read it with these strides; pass .contiguous() or "
             "numpy.ascontiguousarray(...) to copy it once"
         ]
     with warnings.catch_warnings():
@@ -53,7 +53,7 @@ def test_views_of_arrays(view, rng):
 
 
 def test_nothing_outside_of_a_view_is_read():
-    """The elements lie between pages that cannot be read."""
+    """The elements lie between unreadable pages."""
     import ctypes
     import mmap
 

@@ -1,4 +1,4 @@
-"""How many threads kernels use where nobody says it."""
+"""The default number of threads."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Calls with torch tensors, and operators that autograd and torch.compile know."""
+"""Calls with torch tensors, and custom operators for autograd and torch.compile."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def test_results_are_tensors_like_others(name, dtype):
 
 
 def test_results_without_the_stable_functions_are_the_same():
-    """PyTorch before 2.14, as far as the package can tell."""
+    """Simulates PyTorch before 2.14."""
     script = """
 import torch
 torch._C.__file__ = torch.__file__

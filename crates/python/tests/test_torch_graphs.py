@@ -1,4 +1,4 @@
-"""Registered operators in graphs: what is traced, compiled or exported computes what calls do."""
+"""Registered operators in graphs: traced, compiled and exported code computes what calls do."""
 
 import pytest
 

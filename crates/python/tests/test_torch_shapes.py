@@ -1,4 +1,4 @@
-"""Shapes in graphs of PyTorch whose sizes are symbols."""
+"""Shapes in PyTorch graphs with symbolic sizes."""
 
 import pytest
 

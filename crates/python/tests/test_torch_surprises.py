@@ -1,4 +1,4 @@
-"""Stumbles of people who work in PyTorch all day: each of these lost something without a word, or failed."""
+"""Regressions found by PyTorch users: each silently lost something, or failed."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Registered operators within transforms of torch.func and forward mode, and how they are registered."""
+"""Registered operators within torch.func transforms and forward mode, and their registration."""
 
 import multiprocessing
 import pickle

@@ -1,4 +1,4 @@
-"""Tuning from Python, and what later processes have of it."""
+"""Tuning from Python, and its effect on later processes."""
 
 import os
 import subprocess
@@ -100,7 +100,7 @@ def test_a_time_is_that_of_the_whole_call(matmul):
 
 
 def in_terminal(script, columns=None):
-    """What a script writes to a terminal, of a width if one is given."""
+    """The output of a script in a terminal, optionally of a given width."""
     import fcntl
     import pty
     import struct

@@ -1,10 +1,10 @@
-//! How long it takes from a bound program to a kernel that can be called, for kernels of four kinds.
+//! Compile times from a bound program to a callable kernel, for four kernels.
 //!
 //! ```console
 //! $ cargo run --release -p tensorwright --example compile_times
 //! ```
 //!
-//! Each is compiled twenty times; shown are the fastest, phase by phase, in milliseconds.
+//! Each is compiled twenty times; prints the fastest, phase by phase, in milliseconds.
 
 #![allow(clippy::print_stdout, reason = "an example that prints a table")]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tensorwright::Module;
 
-/// What is compiled: a name, the file and the definition, its sizes, a schedule or its text.
+/// An example: name, file and definition, sizes, schedule or its text.
 type Example =
     (&'static str, &'static str, &'static str, &'static [(&'static str, i64)], &'static str);
 

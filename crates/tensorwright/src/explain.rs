@@ -1,4 +1,4 @@
-//! What a program will compute, over which ranges and why, for people and for tools.
+//! Explanations of programs: ranges and their derivation, cost, stages.
 
 mod text;
 
@@ -15,7 +15,7 @@ use tensorwright_schedule::StageMap;
 
 use crate::{Analysis, DType, Program, Source};
 
-/// A program explained. `Display` gives text for people; it serialises for tools.
+/// The explanation of a program. `Display` renders text; it serialises for tools.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -27,9 +27,9 @@ pub struct Explanation {
     pub hash: String,
     /// The signature with all sizes as numbers.
     pub signature: String,
-    /// What the caller supplies.
+    /// The inputs.
     pub inputs: Vec<TensorExplanation>,
-    /// What the caller receives.
+    /// The outputs.
     pub outputs: Vec<TensorExplanation>,
     /// The stages, in order.
     pub stages: Vec<StageExplanation>,
@@ -56,11 +56,11 @@ pub struct TensorExplanation {
     pub bytes: i64,
 }
 
-/// A stage: one loop nest that makes one tensor.
+/// A stage: one loop nest that computes one tensor.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct StageExplanation {
-    /// The tensor that the stage makes, with `'` for each earlier version of the name.
+    /// The output tensor, with `'` for each earlier version of the name.
     pub makes: String,
     /// Its type and shape.
     pub tensor_type: String,
@@ -68,24 +68,24 @@ pub struct StageExplanation {
     pub statement: String,
     /// The one-based line of the statement.
     pub line: usize,
-    /// What the stage does with its values: `assign`, `reduce` or `accumulate`.
+    /// How the stage combines its values: `assign`, `reduce` or `accumulate`.
     pub combine: &'static str,
     /// The tensors it reads.
     pub reads: Vec<String>,
     /// The loops.
     pub axes: Vec<AxisExplanation>,
-    /// The elements it reads, and why they exist.
+    /// The elements it reads, and why they are in bounds.
     pub accesses: Vec<AccessExplanation>,
-    /// Where a scatter puts its values, and why there is such an element.
+    /// The written positions of a scatter, and why they are in bounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub positions: Vec<AccessExplanation>,
 }
 
-/// A read of an element and why it is in bounds.
+/// A read and why it is in bounds.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct AccessExplanation {
-    /// The read as the source text has it.
+    /// The read as source text.
     pub text: String,
     /// Why it is in bounds.
     pub in_bounds: InBounds,
@@ -97,15 +97,15 @@ pub struct AccessExplanation {
 pub enum InBounds {
     /// For all values of the index variables.
     Always,
-    /// Wherever the conditions around it let it happen.
+    /// By the conditions around it.
     Guarded,
-    /// A subscript depends on data and is checked when the program runs.
+    /// Checked at run time, because a subscript depends on data.
     Checked,
-    /// A recurrence reads its own elements; where there is none, its start.
+    /// A recurrence that reads its own elements, or its initial value.
     Scanned,
 }
 
-/// A loop of a stage and why its range is what it is.
+/// A loop of a stage and the derivation of its range.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct AxisExplanation {
@@ -113,10 +113,10 @@ pub struct AxisExplanation {
     pub name: String,
     /// Spatial or reduce.
     pub kind: AxisKind,
-    /// Which way a recurrence goes along it: `forwards` or `backwards`.
+    /// The direction of a recurrence along it: `forwards` or `backwards`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan: Option<&'static str>,
-    /// Whether each value says where along it it goes.
+    /// Whether each value gives its own direction.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_scattered: bool,
     /// The first value.
@@ -130,8 +130,8 @@ pub struct AxisExplanation {
 }
 
 impl Program {
-    /// What will be computed, over which ranges, why, and at what cost: as data, and as text
-    /// through `Display`.
+    /// Explains the program: ranges, their derivation, and cost. As data, or as text through
+    /// `Display`.
     #[must_use]
     pub fn explain(&self) -> Explanation {
         Explanation::new(self)
@@ -156,7 +156,7 @@ impl Explanation {
         }
     }
 
-    /// With what a schedule makes of the stages:
+    /// Adds the effect of a schedule on the stages:
     /// [`LoweredProgram::stage_map`](crate::LoweredProgram::stage_map).
     #[must_use]
     pub fn with_stage_map(self, map: StageMap) -> Self {
@@ -184,7 +184,7 @@ fn tensor(tensor: &Tensor) -> TensorExplanation {
     }
 }
 
-/// The names of the versions of tensors: `out`, then `out'`, then `out''`.
+/// The names of tensor versions: `out`, then `out'`, then `out''`.
 fn versions(program: &Program) -> Vec<String> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let name = |tensor: &'_ Tensor, earlier: usize| match earlier {
@@ -261,7 +261,7 @@ fn position(program: &Program, scatter: &Scatter) -> AccessExplanation {
     AccessExplanation { text, in_bounds }
 }
 
-/// A piece of source text without comments and line breaks.
+/// Source text without comments and line breaks.
 fn one_line(text: &str) -> String {
     let without_comments = text.lines().map(|line| line.split('#').next().unwrap_or(line));
     let words: Vec<&str> = without_comments.flat_map(str::split_whitespace).collect();
@@ -285,7 +285,7 @@ fn in_bounds(program: &Program, stage: &Stage, read: &Read) -> InBounds {
     }
 }
 
-/// The places other than the first that limit a range to the same end, each once.
+/// Other accesses that limit a range to the same end, without duplicates.
 fn also_limited_by(limits: &[AccessLimit]) -> String {
     let mut places: Vec<String> = Vec::new();
     for limit in limits {
@@ -300,7 +300,7 @@ fn also_limited_by(limits: &[AccessLimit]) -> String {
     }
 }
 
-/// Why a range is what it is, in a sentence.
+/// The derivation of a range, in a sentence.
 fn because(source: &Source, name: &str, hi: i64, reason: &RangeReason) -> String {
     let (round, limits) = match reason {
         RangeReason::Where { span } => {

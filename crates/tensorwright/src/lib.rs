@@ -1,5 +1,5 @@
-//! You write the mathematics of a tensor operator or an image pipeline; Tensorwright works out
-//! the rest.
+//! A tensor compiler and autotuner: write the mathematics of an operator or image pipeline, get
+//! fast code.
 //!
 //! A text of one or more `def`s is [parsed and checked](Module::parse), one of them is
 //! [bound to sizes](Def::bind), and the resulting [`Program`] can be [explained](Program::explain),
@@ -30,11 +30,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! How the loops run is said by a [schedule](schedule::schedule): the default one, or one that is
-//! [given](KernelBuilder::schedule_text). A schedule can make a kernel fast or slow, never wrong.
+//! A [schedule](schedule::schedule) determines how the loops run: the default one, or a
+//! [given](KernelBuilder::schedule_text) one. A schedule can make a kernel fast or slow, never
+//! wrong.
 //!
-//! Whatever is wrong with a text comes back as [`Diagnostics`]: every problem with a code, its
-//! place, and what to do about it. Their `Display` shows the lines of the text.
+//! Invalid texts return [`Diagnostics`]: every problem with a code, its location, and advice.
+//! `Display` shows the source lines.
 //!
 //! ```
 //! let error = tensorwright::Module::parse(
@@ -85,21 +86,21 @@ pub use tensorwright_machine::{Cpu, Goal, Gpu, Target, TargetError, VectorIsa};
 pub use tensorwright_runtime::View;
 pub use tensorwright_schedule::Schedule;
 
-/// What kernels run on, and how they are measured.
+/// Runtime support and measurements.
 pub use tensorwright_runtime as runtime;
 
-/// Schedules and loop nests, for tools that look inside.
+/// Schedules and loop nests, for tools.
 pub use tensorwright_schedule as schedule;
 
-/// The program as the compiler sees it, for tools that look inside.
+/// The compiler's program representation, for tools.
 pub use tensorwright_lang::program as ir;
 
-/// The examples of the README, compiled and run as tests.
+/// The examples of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The examples of the guide's chapter on Rust, compiled and run as tests.
+/// The examples of the guide's Rust chapter as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../guide/src/rust.md")]
 struct Guide;

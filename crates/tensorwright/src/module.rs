@@ -8,7 +8,7 @@ use tracing::info_span;
 
 use crate::{Code, Diagnostic, Diagnostics, Inputs, Program, Signature, Source};
 
-/// A source text whose definitions are free of errors that can be found without sizes.
+/// A checked source text: its definitions have no errors that can be found without sizes.
 #[derive(Debug, Clone)]
 pub struct Module {
     inner: lang::Module,
@@ -21,10 +21,10 @@ pub struct Def<'m> {
 }
 
 impl Module {
-    /// Parses and checks a text; `name` is what diagnostics call it.
+    /// Parses and checks a text; `name` is its name in diagnostics.
     ///
     /// # Errors
-    /// All errors that can be found without sizes, and the warnings with them.
+    /// All errors that can be found without sizes, together with warnings.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         let _span = info_span!("parse", file = name).entered();
         Ok(Self { inner: lang::Module::parse(name, text)? })
@@ -39,17 +39,16 @@ impl Module {
         Ok(Self { inner: lang::Module::parse_bytes(name, bytes)? })
     }
 
-    /// Like [`Module::parse_bytes`], for a text of which one definition is wanted: errors in others do
-    /// not matter.
+    /// Like [`Module::parse_bytes`], for using one definition: errors in others are ignored.
     ///
     /// # Errors
-    /// Texts that are not UTF-8 or too large, and errors of syntax.
+    /// Texts that are not UTF-8 or too large, and syntax errors.
     pub fn parse_partly(name: &str, bytes: &[u8]) -> Result<Self, Diagnostics> {
         let _span = info_span!("parse", file = name).entered();
         Ok(Self { inner: lang::Module::parse_partly(name, bytes)? })
     }
 
-    /// The names of the definitions that cannot be used: those with errors, and those that call them.
+    /// The names of unusable definitions: those with errors, and their callers.
     #[must_use]
     pub fn broken(&self) -> Vec<&str> {
         self.inner.broken()
@@ -61,7 +60,7 @@ impl Module {
         self.inner.source()
     }
 
-    /// What may not be meant.
+    /// The warnings.
     #[must_use]
     pub fn warnings(&self) -> Diagnostics {
         self.inner.warnings()
@@ -72,11 +71,11 @@ impl Module {
         self.inner.defs().map(|inner| Def { inner })
     }
 
-    /// The definition of a name, or without a name the only one. `how` ends the advice to choose one,
-    /// such as "with --def".
+    /// The definition with a name, or without a name the only one. `how` ends the advice to choose
+    /// one, such as "with --def".
     ///
     /// # Errors
-    /// If there is none of the name, or not exactly one.
+    /// If there is none with the name, or not exactly one.
     pub fn chosen(&self, name: Option<&str>, how: &str) -> Result<Def<'_>, Diagnostics> {
         if let Some(name) = name {
             return self.def(name);
@@ -101,16 +100,16 @@ impl Module {
         Err(Diagnostics::new(self.source().clone(), vec![diagnostic]))
     }
 
-    /// The definition of a name.
+    /// The definition with a name.
     ///
     /// # Errors
-    /// If there is none; the message lists those that exist.
+    /// If there is none; the message lists the existing ones.
     pub fn def(&self, name: &str) -> Result<Def<'_>, Diagnostics> {
         Ok(Def { inner: self.inner.def(name)? })
     }
 
-    /// The gradient of a definition with respect to some of its parameters, as the text of another
-    /// definition; to all that have one, if none is named.
+    /// The gradient of a definition with respect to some of its parameters, as the source text of
+    /// another definition; with respect to all differentiable ones, if none is named.
     ///
     /// ```
     /// # use tensorwright::Module;
@@ -127,8 +126,8 @@ impl Module {
         tensorwright_grad::grad(&self.inner, def, wrt)
     }
 
-    /// A forward pass and a gradient for training: what is worth keeping is returned by the forward pass, after the results,
-    /// and taken by the gradient, which does not compute it again.
+    /// A forward pass and a gradient for training. The forward pass returns values worth saving
+    /// after its results, and the gradient takes them instead of recomputing them.
     ///
     /// ```
     /// # use tensorwright::Module;
@@ -166,15 +165,15 @@ impl<'m> Def<'m> {
         self.inner.sizes()
     }
 
-    /// The sizes that a range uses in a quotient, a remainder, a minimum or a maximum, so that extents do not follow them in
-    /// proportion. Extents that follow from subscripts alone are not among them.
+    /// The sizes on which extents depend nonlinearly: a range uses them in a quotient, remainder,
+    /// minimum or maximum. Excludes extents inferred from subscripts alone.
     #[must_use]
     pub fn nonlinear_sizes(&self) -> Vec<&'m str> {
         self.inner.nonlinear_sizes()
     }
 
-    /// The integer scalars among its parameters: they may be given values together with the sizes,
-    /// and must be where they shape the program (as strides do).
+    /// The integer scalars among its parameters: they may be bound like sizes, and must be if they
+    /// shape the program (as strides do).
     #[must_use]
     pub fn integer_scalars(&self) -> Vec<&'m str> {
         self.inner.integer_scalars()
@@ -192,8 +191,8 @@ impl<'m> Def<'m> {
         self.inner.results()
     }
 
-    /// The results that are no parameters, but that the caller has to supply: the first statement about
-    /// them reads them or adds to them.
+    /// The results that the caller has to supply although they are not parameters: their first
+    /// statement reads or accumulates into them.
     #[must_use]
     pub fn updated(&self) -> Vec<Signature> {
         self.inner.updated()
@@ -205,8 +204,7 @@ impl<'m> Def<'m> {
         self.inner.statements()
     }
 
-    /// Binds the sizes (and integer scalars) to numbers, replaces calls by what they call, and
-    /// infers all ranges.
+    /// Binds the sizes (and integer scalars) to numbers, inlines calls, and infers all ranges.
     ///
     /// ```
     /// # use tensorwright::Module;
@@ -217,8 +215,8 @@ impl<'m> Def<'m> {
     /// ```
     ///
     /// # Errors
-    /// Missing or unknown sizes, and everything that does not fit: empty ranges, reads out of
-    /// bounds, sizes that disagree.
+    /// Missing or unknown sizes, and inconsistencies: empty ranges, out-of-bounds reads,
+    /// conflicting sizes.
     pub fn bind<N: Into<String>>(
         &self,
         sizes: impl IntoIterator<Item = (N, i64)>,
@@ -227,7 +225,7 @@ impl<'m> Def<'m> {
         Ok(Program::new(self.inner.bind(sizes)?))
     }
 
-    /// The sizes that follow from the shapes of inputs, together with those in `given`.
+    /// The sizes inferred from the shapes of inputs, together with those in `given`.
     ///
     /// # Errors
     /// If shapes disagree with each other, with `given`, or with the signature.
@@ -240,7 +238,7 @@ impl<'m> Def<'m> {
         self.sizes_of_shapes(shapes, given)
     }
 
-    /// Like [`Def::sizes_of`], for the shapes alone, by the names of the inputs.
+    /// Like [`Def::sizes_of`], for shapes by the names of the inputs.
     ///
     /// # Errors
     /// As [`Def::sizes_of`].

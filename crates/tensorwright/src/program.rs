@@ -11,11 +11,11 @@ use crate::{Analysis, Buffer, Code, Diagnostic, Diagnostics, ProgramHash, Run};
 /// The inputs of a run, by name.
 pub type Inputs = BTreeMap<String, Buffer>;
 
-/// A definition bound to sizes: every range known, every read proven in bounds or marked to be
-/// checked.
+/// A definition bound to sizes: every range is known, every read is proven in bounds or marked for
+/// a run-time check.
 ///
-/// It prints as source text with all sizes as numbers and all ranges spelled out; that text parses
-/// and binds to a program with the same [hash](Program::hash).
+/// It prints as source text with all sizes and ranges filled in; that text parses and binds to a
+/// program with the same [hash](Program::hash).
 #[derive(Debug, Clone)]
 pub struct Program {
     ir: ir::Program,
@@ -32,39 +32,40 @@ impl Program {
         &self.ir.name
     }
 
-    /// The tensors that a caller supplies, in order.
+    /// The inputs, in order.
     #[must_use]
     pub fn inputs(&self) -> &[ir::Tensor] {
         &self.ir.tensors[..self.ir.inputs]
     }
 
-    /// The tensors that a caller receives, in order.
+    /// The outputs, in order.
     #[must_use]
     pub fn outputs(&self) -> Vec<&ir::Tensor> {
         self.ir.outputs.iter().map(|output| self.ir.tensor(*output)).collect()
     }
 
-    /// The stages and tensors, for tools that look inside.
+    /// The stages and tensors, for tools.
     #[must_use]
     pub fn ir(&self) -> &ir::Program {
         &self.ir
     }
 
-    /// A hash that ignores names, comments and layout of the text, and nothing else.
+    /// A hash of the text without names, comments and layout.
     #[must_use]
     pub fn hash(&self) -> ProgramHash {
         self.ir.hash()
     }
 
-    /// The same program with names by position: `v_0`, `v_1` for tensors and `i_0`, `i_1` for axes, the same for all programs
-    /// of one [hash](Program::hash). Records and other processes know programs and their schedules by these.
+    /// The same program with positional names: `v_0`, `v_1` for tensors and `i_0`, `i_1` for axes,
+    /// the same for all programs with one [hash](Program::hash). Records and other processes use
+    /// these names.
     #[must_use]
     pub fn canonically_named(&self) -> Self {
         Self { ir: self.ir.canonically_named() }
     }
 
-    /// The same program with the names that it is printed with: those of its text, but for names that would mean something
-    /// else in one scope, since calls are inlined.
+    /// The same program with its printed names: those of its text, except names that would clash in
+    /// one scope after inlining.
     #[must_use]
     pub fn as_printed(&self) -> Self {
         Self { ir: self.ir.as_printed() }
@@ -76,7 +77,7 @@ impl Program {
         self.ir.analysis()
     }
 
-    /// The same program, whose inputs may all change from call to call.
+    /// The same program without `const` inputs: all may change between calls.
     #[must_use]
     pub fn with_changing_inputs(&self) -> Self {
         let mut ir = self.ir.clone();
@@ -84,8 +85,9 @@ impl Program {
         Self { ir }
     }
 
-    /// The reductions that end earlier in `smaller`, if this program computes what `smaller` does in all other respects: it then does so
-    /// [with guards](Program::guarded), on inputs with anything beyond what `smaller` has.
+    /// The reductions that end earlier in `smaller`, if this program is otherwise the same. [With
+    /// guards](Program::guarded), this program then computes `smaller`, whatever its inputs hold
+    /// beyond those of `smaller`.
     ///
     /// ```
     /// # use tensorwright::Module;
@@ -98,26 +100,28 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// Why it does not, as the end of a sentence.
+    /// The reason why it does not, as the end of a sentence.
     pub fn guards_for(&self, smaller: &Self) -> Result<Vec<ir::ReductionGuard>, &'static str> {
         self.ir.guards_for(&smaller.ir)
     }
 
-    /// The same program with an `int32` input more for each guard: where the range of that reduction ends. `None` if index arithmetic
-    /// overflows.
+    /// The same program with an additional `int32` input per guard: the end of that reduction.
+    /// `None` if index arithmetic overflows.
     #[must_use]
     pub fn guarded(&self, guards: &[ir::ReductionGuard]) -> Option<Self> {
         self.ir.guarded(guards).map(Self::new)
     }
 
-    /// The same program where some stages, by number, have an empty range: they read nothing but what was there before.
+    /// The same program with empty ranges for some stages, by number: they keep the previous
+    /// values.
     #[must_use]
     pub fn without_points(&self, stages: &[(usize, ir::EmptyRange)]) -> Self {
         Self::new(self.ir.without_points(stages))
     }
 
-    /// The same program with an input whose neighbours along each axis are `strides` elements apart, and how many elements before the first one the
-    /// pointer to it has to point. What lies before the first element is never read. `None` if that cannot be.
+    /// The same program with an input whose axes have these `strides` (in elements), and how many
+    /// elements before the first one its pointer has to point. Memory before the first element is
+    /// never read. `None` if the strides are impossible.
     ///
     /// ```
     /// # use tensorwright::Module;
@@ -134,15 +138,15 @@ impl Program {
         self.ir.with_strides(id, strides).map(|(ir, before)| (Self::new(ir), before))
     }
 
-    /// The number of innermost iterations of all stages: what the reference interpreter goes
-    /// through one by one.
+    /// The number of innermost iterations of all stages, which the reference interpreter executes
+    /// one by one.
     #[must_use]
     pub fn iterations(&self) -> u128 {
         self.ir.stages.iter().map(ir::Stage::iterations).fold(0, u128::saturating_add)
     }
 
-    /// Random inputs that depend on the seed and the names of the inputs alone. Integers that are
-    /// used as subscripts are drawn inside the bounds of what they index.
+    /// Random inputs that depend only on the seed and the names of the inputs. Integers used as
+    /// subscripts are drawn within bounds.
     ///
     /// # Errors
     /// If an input is too large to allocate.
@@ -153,11 +157,11 @@ impl Program {
         })
     }
 
-    /// Runs the program on the reference interpreter: slow, every read checked, sums in higher
-    /// precision. Each output comes with the error that an evaluation in its own type may have.
+    /// Runs the program on the reference interpreter: slow, with checked reads and sums in higher
+    /// precision. Each output has the error bound of an evaluation in its own type.
     ///
     /// # Errors
-    /// Missing, unknown or unfit inputs, and indices from data that are out of bounds.
+    /// Missing, unknown or invalid inputs, and out-of-bounds data subscripts.
     pub fn run_reference(&self, inputs: &Inputs) -> Result<Run, Diagnostics> {
         reference::run(&self.ir, inputs).map_err(|error| self.diagnostics(error))
     }

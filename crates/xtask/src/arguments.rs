@@ -1,8 +1,8 @@
-//! Arguments of the commands: flags, and names with values.
+//! Parser for command arguments: flags, and names with values.
 
 use std::str::FromStr;
 
-/// Calls `set` with every flag and nothing, and with every other name and the value after it.
+/// Calls `set` with every flag, and with every other name and its value.
 pub(crate) fn read(
     arguments: &[String],
     flags: &[&str],
@@ -20,12 +20,12 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// A number; `1_000_000` is easier to get right than `1000000`.
+/// Parses a number with optional underscores: `1_000_000`.
 pub(crate) fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
     value.replace('_', "").parse().map_err(|_| format!("{name} needs a number, not `{value}`"))
 }
 
-/// An option that there is not.
+/// The error for an unknown option.
 pub(crate) fn unknown(name: &str) -> String {
     format!("no option {name}")
 }

@@ -1,5 +1,5 @@
-//! Chores of the workspace that are programs: `cargo run --release -p tensorwright-xtask -- fuzz`,
-//! `... -- differential`, `... -- campaign`, which runs both, `... -- tune` and `... -- study`.
+//! Workspace tasks: `cargo run --release -p tensorwright-xtask -- fuzz`, `... -- differential`,
+//! `... -- campaign` (both of them), `... -- tune` and `... -- study`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod arguments;
@@ -40,26 +40,26 @@ from there with `--resume`, replays its failures with `--recheck` and writes a p
 `tune` tunes every example at odd sizes with the command of a release build: no candidate may be wrong,
 crash or fail to build.
 
-`study` prints what the search over pipelines is worth on the applications of the benchmarks: tables 1 to 3
+`study` evaluates the pipeline search on the benchmark applications: tables 1 to 3
 and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((command, rest)) if command == "fuzz" => {
-            fuzz::Options::parse(rest).and_then(fuzz::run)
+            fuzz::FuzzOptions::parse(rest).and_then(fuzz::run)
         }
         Some((command, rest)) if command == "differential" => {
-            differential::Options::parse(rest).and_then(differential::run)
+            differential::DifferentialOptions::parse(rest).and_then(differential::run)
         }
         Some((command, rest)) if command == "campaign" => {
-            campaign::Options::parse(rest).and_then(|options| campaign::run(&options))
+            campaign::CampaignOptions::parse(rest).and_then(|options| campaign::run(&options))
         }
         Some((command, rest)) if command == "tune" => {
-            tuning::Options::parse(rest).and_then(|options| tuning::run(&options))
+            tuning::TuningOptions::parse(rest).and_then(|options| tuning::run(&options))
         }
         Some((command, rest)) if command == "study" => {
-            study::Options::parse(rest).and_then(|options| study::run(&options))
+            study::StudyOptions::parse(rest).and_then(|options| study::run(&options))
         }
         _ => Err("no such command".to_owned()),
     };

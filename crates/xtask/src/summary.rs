@@ -1,35 +1,35 @@
-//! What a run has done, as a file for another process.
+//! Summary files of a run, for other processes.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run has done.
+/// The summary of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    /// How many indices were tried, from the first on.
+    /// The number of tried indices, from the first on.
     pub(crate) tried: u64,
-    /// How many of them were not run, for reasons that are none of a failure.
+    /// How many were skipped for legitimate reasons.
     pub(crate) skipped: u64,
-    /// What failed, made small.
+    /// Minimised failures.
     pub(crate) failures: Vec<Failure>,
-    /// How many more look the same as one of those.
+    /// How many further failures repeat one of those.
     pub(crate) repeated: u64,
 }
 
-/// Something that failed.
+/// A failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     /// The index.
     pub(crate) index: u64,
-    /// What happened, in a few words.
+    /// A short description.
     pub(crate) title: String,
-    /// The file that replays it, from the root of the workspace.
+    /// The replay file, from the workspace root.
     pub(crate) file: String,
 }
 
 impl Summary {
-    /// Writes the summary to a file, if one is wanted.
+    /// Writes the summary, if a file is given.
     pub(crate) fn write(&self, file: Option<&Path>) -> Result<(), String> {
         let Some(file) = file else { return Ok(()) };
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;

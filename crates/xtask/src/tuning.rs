@@ -1,5 +1,6 @@
-//! Tunes every example at odd sizes with the command, as a user would: no candidate may be wrong, crash or
-//! fail to build.
+//! Tunes every example at odd sizes; any defect is a failure.
+//!
+//! Runs the command as a user would: no candidate may be wrong, crash or fail to build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,24 +16,24 @@ use crate::differential::programs::examples::Examples;
 
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// The command `tensorwright`.
+pub(crate) struct TuningOptions {
+    /// The `tensorwright` executable.
     command: PathBuf,
-    /// At how many sizes each example is tuned.
+    /// The number of sizes per example.
     sizes: u64,
-    /// The trials of each.
+    /// The trials per run.
     trials: u64,
     /// The strategy.
     strategy: String,
-    /// Of the sizes and of the search.
+    /// The seed of the sizes and of the search.
     seed: u64,
-    /// The number of the first example.
+    /// The first example.
     from: usize,
-    /// The device that is tuned for, if it is not the processor.
+    /// The target device; the processor by default.
     target: Option<String>,
 }
 
-impl Options {
+impl TuningOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let command =
@@ -57,8 +58,8 @@ impl Options {
     }
 }
 
-/// Tunes all examples and counts what became of their candidates.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+/// Tunes all examples and counts the outcomes.
+pub(crate) fn run(options: &TuningOptions) -> Result<ExitCode, String> {
     let examples = Examples::load()?;
     let definitions = examples.definitions();
     let folder = tempfile::Builder::new().prefix("tensorwright-odd-").tempdir();
@@ -69,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     for (number, golden) in definitions.iter().enumerate().skip(options.from) {
         for index in 0..options.sizes {
             let mut rng = Rng::of(options.seed, number as u64 * options.sizes + index);
-            // Some examples hold at few sizes only.
+            // Some examples are valid only at few sizes.
             let odd = Examples::at_odd_sizes(golden, &mut rng);
             let example = odd.unwrap_or_else(|| (*golden).clone());
             match tune(options, &example, folder.path())? {
@@ -92,7 +93,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         );
     }
     if failures > 0 {
-        // The cases of the defects are beside the records.
+        // The cases of the defects are next to the records.
         folder.disable_cleanup(true);
     }
     let counts: Vec<String> = counts.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
@@ -106,9 +107,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The outcomes of an example by kind, or what went wrong.
+/// The outcomes of an example by kind, or an error.
 fn tune(
-    options: &Options,
+    options: &TuningOptions,
     example: &Example,
     folder: &Path,
 ) -> Result<Result<BTreeMap<String, u64>, String>, String> {

@@ -1,4 +1,4 @@
-"""A residual, then RMS normalisation and a scale: what stands between the layers of a language model."""
+"""A residual, then RMS normalisation and a scale: the step between the layers of a language model."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Depthwise convolution, as in MobileNet: every channel has a filter of its own."""
+"""Depthwise convolution, as in MobileNet: every channel has its own filter."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""The mean of the table's rows that the words of a text name."""
+"""Embedding bag: the mean of the table rows of a text's words."""
 
 import pathlib
 

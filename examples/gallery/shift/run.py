@@ -1,4 +1,4 @@
-"""The shift operator: every channel of an image moves by an offset of its own."""
+"""The shift operator: every channel of an image moves by its own offset."""
 
 import pathlib
 

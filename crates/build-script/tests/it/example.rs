@@ -1,4 +1,4 @@
-//! The example project is built by Cargo and run, as somebody would who copies it.
+//! Builds and runs a copy of the example project with Cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -20,7 +20,7 @@ fn cargo(command: &str, project: &Path) -> Output {
         .arg(project.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
-        // What Cargo sets for this test is not meant for that project.
+        // Cargo's variables for this test do not apply to that project.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUSTFLAGS")
         .env("CARGO_PROFILE_DEV_DEBUG", "0")

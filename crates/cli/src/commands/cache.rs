@@ -1,4 +1,4 @@
-//! `tensorwright cache`: what records take on this disk, and limits to it.
+//! `tensorwright cache`: show, limit and clear the files that tuning keeps on disk.
 
 use std::io::Write;
 
@@ -14,21 +14,21 @@ use crate::config::{Settings, parse_bytes};
 use crate::failure::{Failure, Outcome};
 use crate::report;
 
-/// The fastest trials of each key that stay, from generous to mean.
+/// Trials to keep per key, tried from the largest to the smallest.
 const STEPS: [usize; 4] = [50, 10, 3, 1];
 
-/// Show, limit or remove what tuning keeps on this disk
+/// Show, trim or clear the files that tuning keeps on disk
 ///
-/// Schedules that tuning found are in the records; with `cache.limit` in `tensorwright.toml`, every `tune` ends by trimming to it.
-/// Kernels that Python compiled are in a folder of their own, which keeps its size by itself; they belong to no records, so they are
-/// left out if `--db` is given.
+/// The records hold the schedules found by tuning; with `cache.limit` in `tensorwright.toml`, every
+/// `tune` ends by trimming them. Kernels compiled by Python have a folder of their own, which
+/// limits its own size; `--db` leaves them out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright cache show
   tensorwright cache trim --limit 500MB
   tensorwright cache clear --yes")]
 pub(crate) struct CacheArgs {
-    /// The records, instead of the usual ones
+    /// The records, instead of the default ones
     #[arg(long, global = true, value_name = "FILE|URL")]
     db: Option<Location>,
 
@@ -52,10 +52,11 @@ struct ShowArgs {
 
 /// Remove the slowest trials until the records fit
 ///
-/// Declared winners and the fastest trial of each key stay, whatever the limit is; then the exit code is 1.
+/// Declared winners and the fastest trial of each key always stay; if they exceed the limit, the
+/// exit code is 1.
 #[derive(Debug, Args)]
 struct TrimArgs {
-    /// The size that the records may have, such as 500MB [default: cache.limit of tensorwright.toml]
+    /// The size limit, such as 500MB [default: cache.limit in tensorwright.toml]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     limit: Option<u64>,
 
@@ -63,10 +64,10 @@ struct TrimArgs {
     output: OutputArgs,
 }
 
-/// Remove everything: records, runs that could go on, candidates that show defects, compiled kernels
+/// Remove everything: records, interrupted runs, kept defects, compiled kernels
 #[derive(Debug, Args)]
 struct ClearArgs {
-    /// Do it; otherwise it only says what would be removed
+    /// Really remove; without it, only list what would be removed
     #[arg(long)]
     yes: bool,
 
@@ -74,7 +75,7 @@ struct ClearArgs {
     output: OutputArgs,
 }
 
-/// Does what is asked.
+/// Runs a subcommand.
 pub(crate) fn run(args: &CacheArgs, settings: &Settings) -> Outcome {
     let db = args.db.as_ref();
     match &args.command {
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &CacheArgs, settings: &Settings) -> Outcome {
             let format = args.output.format;
             let limit = args.limit.or(settings.cache_limit.value).ok_or_else(|| {
                 let help = "give --limit 500MB, or set limit under [cache] in tensorwright.toml";
-                problem("there is no limit to trim to".to_owned(), help, format)
+                problem("no cache limit is set".to_owned(), help, format)
             })?;
             trim(db, limit, format)
         }
@@ -96,7 +97,7 @@ fn footprint(db: Option<&Location>, format: Format) -> Result<Footprint, Failure
     found.map_err(|error| failed(&error, format))
 }
 
-/// The folder of compiled kernels, if there is one and it is not somebody else's.
+/// The folder of compiled kernels; `None` if it does not exist or belongs to another user.
 fn kernels(db: Option<&Location>) -> Option<(ObjectCache, KeptFile)> {
     let folder = ObjectCache::usual_folder().filter(|folder| db.is_none() && folder.is_dir())?;
     let cache = ObjectCache::open(&folder, u64::MAX).ok()?;
@@ -132,7 +133,7 @@ fn show(db: Option<&Location>, limit: Option<u64>, format: Format) -> Outcome {
     Ok(())
 }
 
-/// Removes trials until the file fits; how many went, and the sizes before and after.
+/// Removes trials until the file fits; returns how many, and the sizes before and after.
 fn shrink(db: Option<&Location>, limit: u64) -> tensorwright_records::Result<(u64, u64, u64)> {
     let Some(mut store) = open_existing(db)? else { return Ok((0, 0, 0)) };
     let mut removed = 0;
@@ -167,10 +168,10 @@ fn trim(db: Option<&Location>, limit: u64, format: Format) -> Outcome {
     Ok(())
 }
 
-/// After a run: keeps the records within the limit of the configuration, and says so if something went.
+/// Trims the records to the configured limit after a run, and reports what was removed.
 pub(crate) fn keep_within(db: Option<&Location>, limit: Option<u64>) {
     let Some(limit) = limit else { return };
-    // Servers have quotas of their own.
+    // Servers have their own quotas.
     let Ok(Location::File(_)) = Location::given(db) else { return };
     match shrink(db, limit) {
         Ok((0, ..)) => {}
@@ -187,8 +188,8 @@ pub(crate) fn keep_within(db: Option<&Location>, limit: Option<u64>) {
 fn clear(db: Option<&Location>, yes: bool, format: Format) -> Outcome {
     let found = footprint(db, format)?;
     if found.is_in_use {
-        let help = "let it finish, or stop it with Ctrl-C: everything that it found is kept";
-        return Err(problem("a run is under way in these records".to_owned(), help, format));
+        let help = "wait for it, or stop it with Ctrl-C; its results are kept";
+        return Err(problem("a run is using these records".to_owned(), help, format));
     }
     let kernels = kernels(db);
     if yes {
@@ -197,7 +198,7 @@ fn clear(db: Option<&Location>, yes: bool, format: Format) -> Outcome {
             cache.clear()?;
         }
     }
-    // What is not removed as a whole.
+    // Files that are not removed as a whole.
     let mut found = found;
     found.parts.extend(kernels.map(|(_, kept)| kept));
     if format == Format::Json {
@@ -205,7 +206,7 @@ fn clear(db: Option<&Location>, yes: bool, format: Format) -> Outcome {
         return Ok(report::json(&value)?);
     }
     let mut out = crate::terminal::out();
-    let done = if yes { "removed" } else { "would be removed; --yes does it" };
+    let done = if yes { "removed" } else { "would be removed; pass --yes to remove" };
     for part in &found.parts {
         writeln!(out, "{}: {}", part.path.display(), bytes(part.bytes))?;
     }

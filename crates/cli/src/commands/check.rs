@@ -6,7 +6,7 @@ use crate::args::{CheckArgs, Format};
 use crate::failure::{Failure, Outcome};
 use crate::{files, report};
 
-/// Checks all files and says what is wrong with them.
+/// Checks all files and reports their problems.
 pub(crate) fn run(args: &CheckArgs) -> Outcome {
     let format = args.output.format;
     let mut failed = false;

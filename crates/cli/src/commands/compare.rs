@@ -17,9 +17,9 @@ use crate::{files, report};
 
 /// Compare search strategies on recorded landscapes
 ///
-/// Every strategy searches every landscape with every seed; nothing is built or measured, and the same
-/// command always gives the same trials. Shown are the trials to a share of the optimum's speed, the
-/// share after some trials, and the time that the strategy itself takes.
+/// Runs every strategy on every landscape with every seed. Nothing is built or measured, so results
+/// are reproducible. Prints the trials needed to reach shares of the optimum's speed, the share
+/// reached after given numbers of trials, and the strategy's own time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright compare --landscape bench/landscapes/gemm.landscape
@@ -34,19 +34,19 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "all", value_parser = strategies(&[("all", "all of them")]))]
     strategies: Vec<String>,
 
-    /// The runs of a strategy, with the seeds 0, 1, 2 and so on
+    /// Runs per strategy, with seeds 0, 1, 2, ...
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
 
-    /// The trials of a run
+    /// Trials per run
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     trials: u32,
 
-    /// The points that a strategy is asked for at a time
+    /// Points per proposal
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     batch: u16,
 
-    /// Start from the points near the default schedule that the landscape names
+    /// Start from the landscape's points near the default schedule
     #[arg(long)]
     start: bool,
 
@@ -100,7 +100,8 @@ fn compare(
     let terminal = std::io::stderr().is_terminal();
     let progress = |done: usize, all: usize| {
         let seconds = begin.elapsed().as_secs();
-        // At most once a second, whichever thread comes first; into a file only every minute.
+        // At most once a second, by whichever thread comes first; once a minute if output is a
+        // file.
         let pause = if terminal { 1 } else { 60 };
         let before = told.load(Ordering::Relaxed);
         let due = seconds >= before + pause;
@@ -119,7 +120,7 @@ fn compare(
     comparison
 }
 
-/// The processor time of this thread: other work on the machine does not count.
+/// The CPU time of this thread, which excludes other work on the machine.
 fn thread_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).map_or(0.0, |time| time.as_secs_f64())

@@ -12,7 +12,7 @@ use crate::cuda::Kernels;
 use crate::failure::{InFormat, Outcome};
 use crate::{files, report};
 
-/// Compiles a definition and writes what was asked for.
+/// Compiles a definition and writes the requested form.
 pub(crate) fn run(args: &CompileArgs) -> Outcome {
     let format = args.format.format;
     if let Some(path) = &args.output {
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CompileArgs) -> Outcome {
             None => return Ok(write!(crate::terminal::out(), "{text}")?),
             Some(path) => {
                 files::write_bytes(path, text.as_bytes()).in_format(format)?;
-                Written { files: vec![path.clone()], advice: None }
+                WrittenFiles { files: vec![path.clone()], advice: None }
             }
         },
         None => binary(args).in_format(format)?,
@@ -31,13 +31,13 @@ pub(crate) fn run(args: &CompileArgs) -> Outcome {
     written.show(format)
 }
 
-/// The files that were written, and how to use them.
-struct Written {
+/// The written files, and how to use them.
+struct WrittenFiles {
     files: Vec<PathBuf>,
     advice: Option<String>,
 }
 
-impl Written {
+impl WrittenFiles {
     fn show(&self, format: Format) -> Outcome {
         if format == Format::Json {
             let files: Vec<String> = self.files.iter().map(|f| f.display().to_string()).collect();
@@ -55,7 +55,7 @@ impl Written {
     }
 }
 
-/// The text that was asked for; `None` if what was asked for is not text.
+/// The requested text; `None` if the form is binary.
 fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
     let lowered = || -> Result<LoweredProgram, Diagnostics> {
         let program = super::program(&args.program)?;
@@ -81,7 +81,7 @@ fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
     }))
 }
 
-/// The kernels of a device, after a comment that says how they are launched.
+/// The device kernels, after a comment with their launch parameters.
 fn for_device(lowered: &LoweredProgram, dialect: Dialect) -> Result<String, Diagnostics> {
     let program = lowered.device_program(dialect)?;
     let mut text = String::new();
@@ -102,19 +102,19 @@ fn for_device(lowered: &LoweredProgram, dialect: Dialect) -> Result<String, Diag
     Ok(format!("{text}// workspace: {} bytes\n{}", program.workspace_bytes, program.source))
 }
 
-/// Extents, as people write them.
+/// Extents for display.
 fn join(extents: &[impl ToString; 3]) -> String {
     extents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
 }
 
-/// Writes an object, a shared library or a Rust module, with what belongs to it.
-fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
+/// Writes an object, a shared library or a Rust module, with its companion files.
+fn binary(args: &CompileArgs) -> Result<WrittenFiles, Diagnostics> {
     let path = args.output.as_deref().ok_or_else(|| output_needed(args.emit))?;
     let program = super::program(&args.program)?;
     if args.emit == Emit::Cubin {
         let lowered = super::kernel(&program, &args.kernel)?.lower()?;
         files::write_bytes(path, Kernels::of(&lowered)?.cubin())?;
-        return Ok(Written { files: vec![path.to_owned()], advice: None });
+        return Ok(WrittenFiles { files: vec![path.to_owned()], advice: None });
     }
     let kernel = super::kernel(&program, &args.kernel)?.build()?;
     let lowered = kernel.lowered();
@@ -130,12 +130,12 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
                  `println!(\"cargo::rustc-link-arg={o}\")`",
                 o = object.display()
             );
-            Ok(Written { files: vec![path.to_owned(), object], advice: Some(advice) })
+            Ok(WrittenFiles { files: vec![path.to_owned(), object], advice: Some(advice) })
         }
         Emit::Shared => {
             files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper()?, kernel.object()?)?)?;
             files::write_bytes(&header, lowered.c_header()?.as_bytes())?;
-            Ok(Written { files: vec![path.to_owned(), header], advice: None })
+            Ok(WrittenFiles { files: vec![path.to_owned(), header], advice: None })
         }
         _ => {
             let wrapper = sibling(path, "_call.c");
@@ -149,12 +149,12 @@ fn binary(args: &CompileArgs) -> Result<Written, Diagnostics> {
                 wrapper.display(),
                 lowered.symbol()
             );
-            Ok(Written { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
+            Ok(WrittenFiles { files: vec![path.to_owned(), header, wrapper], advice: Some(advice) })
         }
     }
 }
 
-/// Refuses files that compilers and linkers would take for the system's.
+/// Rejects names that compilers and linkers would mistake for system files.
 fn hides_nothing(path: &Path, emit: Emit) -> Result<(), Diagnostics> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let is_header = path.extension().is_some_and(|end| end == "h");
@@ -177,7 +177,7 @@ fn hides_nothing(path: &Path, emit: Emit) -> Result<(), Diagnostics> {
     Err(Diagnostics::new(Source::new("--output", ""), vec![diagnostic]))
 }
 
-/// A shared library of an object and of C source that belongs to it.
+/// A shared library of an object and its C wrapper.
 fn shared(cc: &Path, wrapper: &str, object: &[u8]) -> Result<Vec<u8>, Diagnostics> {
     let cc = Compiler::new(cc)?;
     cc.file("call.c", wrapper.as_bytes())?;
@@ -185,7 +185,7 @@ fn shared(cc: &Path, wrapper: &str, object: &[u8]) -> Result<Vec<u8>, Diagnostic
     cc.run(&["-shared", "-fPIC", "-O2", "-std=c99", "call.c", "kernel.o", "-lm"], "library.so")
 }
 
-/// A file beside another one, with its name continued.
+/// The path of a companion file: the same name with another ending.
 fn sibling(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(end);

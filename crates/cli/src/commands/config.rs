@@ -8,21 +8,22 @@ use serde_json::json;
 
 use super::db::table::{bytes, table};
 use crate::args::{Format, OutputArgs};
-use crate::config::{From, Level, Settings, load, load_file};
+use crate::config::{Level, Origin, Settings, load, load_file};
 use crate::failure::{InFormat, Outcome};
 use crate::report;
 
-/// Show the settings in use, and where each comes from
+/// Show the settings in use and where each comes from
 ///
-/// Options on the command line count first, then environment variables, then `tensorwright.toml` of the project (the current
-/// folder or above it, in the same repository), then that of the user. docs/configuration.md describes the file.
+/// Precedence: command-line options, environment variables, the project's `tensorwright.toml` (in
+/// the current folder or above it in the same repository), the user's. docs/configuration.md
+/// describes the file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright config
   tensorwright config tensorwright.toml       # what this file alone says, and whether it is right
   TENSORWRIGHT_CONFIG= tensorwright config    # without any file")]
 pub(crate) struct ConfigArgs {
-    /// Read this file alone, and no environment variables
+    /// Read only this file, and no environment variables
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -30,7 +31,7 @@ pub(crate) struct ConfigArgs {
     output: OutputArgs,
 }
 
-/// Shows the settings.
+/// Prints the settings.
 pub(crate) fn run(args: &ConfigArgs) -> Outcome {
     let format = args.output.format;
     let settings = match &args.file {
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
 }
 
 /// Name, value and origin of every setting.
-fn rows(settings: &Settings) -> Vec<(&'static str, Option<String>, &From)> {
+fn rows(settings: &Settings) -> Vec<(&'static str, Option<String>, &Origin)> {
     let Settings { database, threads, target, cache_limit, deadline, .. } = settings;
     vec![
         ("database", database.value.as_ref().map(ToString::to_string), &database.from),

@@ -15,7 +15,7 @@ use crate::commands::tune::failure;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::files;
 
-/// Cost models of pipelines: measure schedules, learn from them, and judge what was learned
+/// Cost models of pipelines: measure samples, train weights, evaluate them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright cost-model measure samples.jsonl --random 100
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CostModelArgs, worker: WorkerCommand) -> Outcome {
     }
 }
 
-/// Reads samples; several files are taken together.
+/// Reads and merges files of samples.
 fn samples<'p>(
     paths: impl IntoIterator<Item = &'p Path>,
     format: Format,

@@ -1,4 +1,4 @@
-//! `tensorwright db`: looking at records, moving and cleaning them.
+//! `tensorwright db`: show, export, import and clean records.
 
 mod best;
 mod list;
@@ -17,10 +17,10 @@ use tensorwright_records::{AnyStore, Error, Location, Store, open_existing};
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::failure::{Failure, Outcome};
 
-/// Look at the records of tuning, move and clean them
+/// Show, export, import and clean the records of tuning
 ///
-/// Every outcome of every run is kept in one file, which several processes may use at once, or on a
-/// PostgreSQL server, which several machines may use.
+/// Records hold every outcome of every run, in one file that several processes may use at once, or
+/// on a PostgreSQL server for several machines.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright db ls
@@ -51,14 +51,14 @@ pub(crate) enum DbCommand {
     Gc(GcArgs),
 }
 
-/// List what has been tuned, with the best of each
+/// List tuned programs, each with its best result
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// List runs, the latest first
+    /// List runs, newest first
     #[arg(long)]
     runs: bool,
 
-    /// Only definitions of this name
+    /// Only definitions with this name
     #[arg(long, value_name = "NAME")]
     def: Option<String>,
 
@@ -68,18 +68,18 @@ pub(crate) struct LsArgs {
 
 /// Print the best schedule of a definition on this machine
 ///
-/// Exits with 1 if there is none, and says which part of the key differs from what is stored.
+/// Exits with 1 if there is none, and reports which part of the key differs from the stored ones.
 #[derive(Debug, Args)]
 pub(crate) struct BestArgs {
     #[command(flatten)]
     lookup: LookupArgs,
 
-    /// Print the schedule alone, as `run --schedule` takes it
+    /// Print only the schedule, as `run --schedule` takes it
     #[arg(long, conflicts_with = "format")]
     schedule: bool,
 }
 
-/// Say why nothing is found: which part of the key differs from what is stored
+/// Explain a failed lookup: which part of the key differs from the stored ones
 #[derive(Debug, Args)]
 pub(crate) struct LookupArgs {
     #[command(flatten)]
@@ -92,10 +92,10 @@ pub(crate) struct LookupArgs {
     output: OutputArgs,
 }
 
-/// Show a run, or one of its trials
+/// Show a run or one of its trials
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The run: the beginning of its name, as `ls --runs` prints it
+    /// The run: a prefix of its name, as `ls --runs` prints it
     #[arg(value_name = "RUN")]
     run: String,
 
@@ -111,27 +111,27 @@ pub(crate) struct ShowArgs {
     output: OutputArgs,
 }
 
-/// Write records to a file, to move or to analyse them
+/// Export records to a file, to move or analyse them
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// As JSON lines, which `import` reads, or as a table with a line per trial
+    /// The format: JSON lines, which `import` reads, or a table with one line per trial
     #[arg(long = "as", value_enum, default_value_t = Shape::Lines)]
     shape: Shape,
 
-    /// Only definitions of this name
+    /// Only definitions with this name
     #[arg(long, value_name = "NAME")]
     def: Option<String>,
 
-    /// Only runs whose name begins like this
+    /// Only runs whose names have this prefix
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
 
-/// How records are exported.
+/// The format of exported records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shape {
     /// JSON lines: complete and exact
@@ -140,10 +140,10 @@ pub(crate) enum Shape {
     Csv,
 }
 
-/// Read records that `export` wrote
+/// Import records that `export` wrote
 ///
-/// Records that are there already are left as they are. Lines that cannot be used are reported with
-/// their numbers, and the others imported; then the exit code is 1.
+/// Existing records stay unchanged. Unusable lines are reported with their numbers and skipped; the
+/// exit code is then 1.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The files; `-` is standard input
@@ -154,16 +154,16 @@ pub(crate) struct ImportArgs {
     output: OutputArgs,
 }
 
-/// Remove all trials but the fastest of each key, and give the space back
+/// Keep only the fastest trials of each key, and free the space
 ///
-/// Declared winners, runs, and the counts of the outcomes stay.
+/// Declared winners, runs and outcome counts stay.
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// How many of the fastest trials of each key to keep
+    /// How many of the fastest trials to keep per key
     #[arg(long, value_name = "N", default_value_t = 50)]
     keep: usize,
 
-    /// Only say what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
 
@@ -171,7 +171,7 @@ pub(crate) struct GcArgs {
     output: OutputArgs,
 }
 
-/// Does what is asked.
+/// Runs a subcommand.
 pub(crate) fn run(args: &DbArgs) -> Outcome {
     let db = args.db.as_ref();
     match &args.command {
@@ -185,7 +185,7 @@ pub(crate) fn run(args: &DbArgs) -> Outcome {
     }
 }
 
-/// The records that are there. Looking makes no files: if there are none, that is a problem to show.
+/// Opens existing records. Reading creates no files: missing records are an error.
 fn existing(db: Option<&Location>, format: Format) -> Result<AnyStore, Failure> {
     let found = open_existing(db).map_err(|error| failed(&error, format))?;
     let none = || {
@@ -196,14 +196,14 @@ fn existing(db: Option<&Location>, format: Format) -> Result<AnyStore, Failure> 
     found.ok_or_else(none)
 }
 
-/// Says on standard error what was left out because it is damaged.
+/// Warns on standard error about damaged records that were skipped.
 fn warn_of_damage(store: &dyn Store) {
     for damage in store.damage() {
         eprintln!("warning: {}", printable(&damage.to_string()));
     }
 }
 
-/// A problem of records, as commands show problems.
+/// Converts a problem of records into a command failure.
 pub(super) fn failed(error: &Error, format: Format) -> Failure {
     problem(error.to_string(), &error.help(), format)
 }

@@ -1,4 +1,4 @@
-//! `tensorwright doctor`: whether this machine is fit for measuring, and what to do about it.
+//! `tensorwright doctor`: checks whether this machine measures well, with advice.
 
 mod checks;
 
@@ -14,9 +14,9 @@ use crate::report;
 
 /// Check whether this machine measures well: frequency, load, memory, permissions, devices
 ///
-/// Every line is a check with what to do about it. `good` needs nothing, `note` makes times less steady or slower than they
-/// could be, `none` means that something that can be done without is not there, `bad` that something does not work at all; then the
-/// exit code is 1. Nothing is changed.
+/// Each line is a check with advice. `good`: nothing to do; `note`: times are noisier or slower
+/// than they could be; `none`: an optional component is missing; `bad`: something does not work,
+/// and the exit code is 1. The command changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright doctor
@@ -26,24 +26,24 @@ pub(crate) struct DoctorArgs {
     output: OutputArgs,
 }
 
-/// How a check came out.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
     Good,
     Note,
-    /// It is not there, and can be done without.
+    /// An optional component is missing.
     None,
     Bad,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
     check: &'static str,
     verdict: Verdict,
     found: String,
-    /// What to do, if there is something to do.
+    /// Advice, if there is any.
     advice: Option<String>,
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Outcome {
         return Ok(write!(crate::terminal::out(), "{program}")?);
     }
     let mut explanation = program.explain();
-    // One stage is computed in its own loops.
+    // A single stage has nothing to place.
     if explanation.stages.len() > 1 {
         let lowered = super::kernel(&program, &args.kernel).and_then(|kernel| kernel.lower());
         explanation = explanation.with_stage_map(lowered.in_format(format)?.stage_map());

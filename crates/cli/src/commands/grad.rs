@@ -12,9 +12,8 @@ use crate::{files, report};
 
 /// Print the gradient of a definition as source text
 ///
-/// The result is a definition like any other: it can be checked, run, compiled and tuned. It takes the
-/// parameters of the original that it needs and the gradients `d_...` of the results, and returns the
-/// gradients of the inputs.
+/// The result is an ordinary definition: check, run, compile or tune it. It takes the parameters
+/// that it needs and the gradients `d_...` of the results, and returns the gradients of the inputs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright grad examples/kernels/gemm.tc --def gemm
@@ -26,20 +25,20 @@ pub(crate) struct GradArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The definition; may be left out if the file has only one
+    /// The definition; optional if the file has only one
     #[arg(long = "def", value_name = "NAME")]
     def: Option<String>,
 
-    /// The inputs whose gradients are wanted; without it, all that have one
+    /// The inputs to differentiate by [default: all that have a gradient]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     wrt: Vec<String>,
 
-    /// Take values of the forward pass instead of computing them again, where that is worth it; the forward pass that
-    /// returns them comes first
+    /// Reuse values of the forward pass instead of recomputing them where that pays; prints the
+    /// forward pass that returns them first
     #[arg(long)]
     saving: bool,
 
-    /// The file to write; the text goes to standard output without it
+    /// The output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -13,7 +13,7 @@ use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
 use crate::{files, report};
 
-/// Recorded landscapes: every point of a space measured once, to compare searches with
+/// Record and show landscapes: every point of a space measured once, to compare searches on
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright landscape record gemm.tc --def gemm --size M=256,N=256,K=256 --preset tiles -o gemm.landscape
@@ -29,7 +29,7 @@ enum LandscapeCommand {
     Info(InfoArgs),
 }
 
-/// Describe a recorded landscape: the program, the space, the outcomes, the fastest points
+/// Show a recorded landscape: the program, the space, the outcomes, the fastest points
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   tensorwright landscape info bench/landscapes/gemm.landscape")]
@@ -59,7 +59,7 @@ fn info(args: &InfoArgs) -> Outcome {
     }
 }
 
-/// Shares of the optimum's speed, and how many points reach them.
+/// Shares of the optimum's speed, and how many points reach each.
 fn shares(landscape: &Landscape) -> Vec<(f64, usize)> {
     let seconds = landscape.seconds();
     let Some(optimum) = seconds.first() else { return Vec::new() };

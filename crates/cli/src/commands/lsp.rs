@@ -7,7 +7,7 @@ use tensorwright_lsp::Ending;
 use crate::args::LspArgs;
 use crate::failure::{Failure, Outcome};
 
-/// Serves an editor until it says goodbye.
+/// Runs the language server until the editor closes it.
 pub(crate) fn run(_args: &LspArgs) -> Outcome {
     match tensorwright_lsp::serve(BufReader::new(stdin()), stdout()) {
         Ok(Ending::Clean) => Ok(()),

@@ -21,7 +21,7 @@ use crate::report;
 /// How long each probe runs.
 const DURATION: Duration = Duration::from_millis(100);
 
-/// What the probes found.
+/// The results of the probes.
 #[derive(Debug, Serialize)]
 struct Measured {
     threads: usize,
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &MachineArgs) -> Outcome {
                 "bandwidth  {:.1} GB/s read, {:.1} GB/s copy (read and written), one thread",
                 measured.read_gbps, measured.copy_gbps
             )?;
-            // Runtimes of vendors come last: whatever they do, the rest is said.
+            // Vendor runtimes come last: a crash in one loses no other output.
             out.flush()?;
             devices::write(&mut out, &tensorwright_device::devices())?;
         }
@@ -102,7 +102,7 @@ fn measure(machine: &Machine) -> Result<Measured, Diagnostics> {
     })
 }
 
-/// A size that no cache holds, and that every machine can spare.
+/// A size larger than all caches that every machine can spare.
 fn beyond_caches(machine: &Machine) -> usize {
     let largest = machine.caches.l3.unwrap_or(machine.caches.l2);
     largest.saturating_mul(4).clamp(64 << 20, 256 << 20)

@@ -15,14 +15,14 @@ use crate::failure::{Failure, Outcome};
   tensorwright man ~/.local/share/man/man1     # then: man tensorwright-tune
   tensorwright man | man -l -                  # the page of the command itself")]
 pub(crate) struct ManArgs {
-    /// The folder to write to; it is made if it is not there. Without it the page of the command goes to standard output
+    /// The output folder, created if missing; without it, the main page goes to standard output
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
 /// Writes the pages.
 pub(crate) fn run(args: &ManArgs, mut command_line: clap::Command) -> Outcome {
-    // Its lines would be paragraphs, and the page has a line with the version.
+    // Line breaks of the long version would become paragraphs.
     command_line = command_line.version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
     command_line.build();
     let Some(folder) = &args.folder else {

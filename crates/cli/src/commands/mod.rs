@@ -1,4 +1,4 @@
-//! One file per subcommand, and what they share.
+//! The subcommands, one file each, and their shared functions.
 
 pub(crate) mod cache;
 pub(crate) mod check;
@@ -42,12 +42,12 @@ use crate::args::{KernelArgs, ProgramArgs, TargetArgs};
 use crate::files;
 use crate::tuned;
 
-/// The definition that is meant: the named one, or the only one.
+/// The selected definition: the named one, or the only one.
 pub(crate) fn chosen<'m>(module: &'m Module, args: &ProgramArgs) -> Result<Def<'m>, Diagnostics> {
     chosen_def(module, args.def.as_deref())
 }
 
-/// The definition of a name, or the only one.
+/// The definition with a name, or the only one.
 pub(crate) fn chosen_def<'m>(
     module: &'m Module,
     name: Option<&str>,
@@ -61,19 +61,19 @@ pub(crate) fn chosen_def<'m>(
     Ok(def)
 }
 
-/// The sizes of the command line, none of which may vary.
+/// The sizes of the command line, all of them fixed.
 pub(crate) fn sizes(args: &ProgramArgs) -> Result<BTreeMap<String, i64>, Diagnostics> {
     crate::sizes::exact(&args.sizes)
 }
 
-/// The program of the command line, with all sizes given there.
+/// The program of the command line, with all sizes bound.
 pub(crate) fn program(args: &ProgramArgs) -> Result<Program, Diagnostics> {
     let module = files::module_with(&args.file)?;
     chosen(&module, args)?.bind(sizes(args)?)
 }
 
-/// A program with the schedule, target and threads of the command line: the given schedule, or the
-/// best of the records, or the default one.
+/// A program with the target, threads and schedule of the command line: the given schedule, else
+/// the best recorded one, else the default one.
 pub(crate) fn kernel<'p>(
     program: &'p Program,
     args: &KernelArgs,
@@ -91,18 +91,18 @@ pub(crate) fn kernel<'p>(
     Ok(builder)
 }
 
-/// What options say that code is made for.
+/// The target, threads and precision of the command line.
 pub(crate) fn goal(args: &TargetArgs) -> Result<Goal, Diagnostics> {
     let goal = Goal::new(target(&args.target)?).with_precision(args.precision());
     Ok(goal.with_threads(args.threads.into()))
 }
 
-/// The target of a name.
+/// The target with a name.
 pub(crate) fn target(name: &str) -> Result<Target, Diagnostics> {
     tensorwright::target(name).map_err(|error| unavailable(&error))
 }
 
-/// Says what is wrong with a target.
+/// The diagnostic for an unavailable target.
 pub(crate) fn unavailable(error: &TargetError) -> Diagnostics {
     Diagnostics::new(Source::new("--target", ""), vec![error.diagnostic()])
 }

@@ -1,4 +1,4 @@
-//! `tensorwright fleet` of builds without the feature `fleet`: how to get it
+//! `tensorwright fleet` in builds without the feature `fleet`.
 
 use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Source};
@@ -15,7 +15,7 @@ pub(crate) struct FleetArgs {
     arguments: Vec<String>,
 }
 
-/// Says how to get a build with the command.
+/// Explains how to get a build with this command.
 pub(crate) fn run(_: &FleetArgs) -> Outcome {
     let message = "this build has no client for servers";
     let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(FLEET_FEATURE);

@@ -14,13 +14,13 @@ use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
 use crate::{files, report};
 
-/// How often progress is printed where nobody looks at a terminal.
+/// How often progress is printed without a terminal.
 const SELDOM: Duration = Duration::from_secs(10);
 
 /// Compile the operators of a manifest into a library for C, Rust and Python
 ///
-/// The library finds the kernel for the sizes of a call and for the processor when it runs. What is
-/// written needs neither Tensorwright nor LLVM. Schedules come from the records, where they have one.
+/// At run time, the library selects a kernel by the sizes of a call and the processor. It needs
+/// neither Tensorwright nor LLVM. Recorded schedules are used where they exist.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright package kernels.toml -o build
@@ -35,19 +35,19 @@ pub(crate) struct PackageArgs {
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 
-    /// The records to look in, instead of the usual ones
+    /// The records to read, instead of the default ones
     #[arg(long, value_name = "FILE|URL", conflicts_with = "untuned")]
     db: Option<Location>,
 
-    /// Do not look for tuned schedules in the records
+    /// Ignore tuned schedules in the records
     #[arg(long)]
     untuned: bool,
 
-    /// The precision of all operators, instead of what the manifest says
+    /// The precision of all operators; overrides the manifest
     #[arg(long, value_name = "NAME", value_parser = crate::args::precision())]
     precision: Option<Precision>,
 
-    /// The C compiler that compiles the dispatcher and links
+    /// The C compiler for the dispatcher and for linking
     #[arg(long, value_name = "PROGRAM", default_value = "cc")]
     cc: PathBuf,
 
@@ -103,7 +103,7 @@ fn build(args: &PackageArgs) -> Result<(Plan, Package), Diagnostics> {
     Ok((plan, package))
 }
 
-/// The records, if there are any; those that were named must be there.
+/// The records, if there are any; explicitly named records must exist.
 fn records(db: Option<&Location>) -> Result<Option<AnyStore>, Diagnostics> {
     let problem = |message: String, help: &str| {
         let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
@@ -119,7 +119,7 @@ fn records(db: Option<&Location>) -> Result<Option<AnyStore>, Diagnostics> {
     }
 }
 
-/// How far the build is, on standard error.
+/// Progress of the build on standard error.
 struct Display {
     shows: bool,
     is_terminal: bool,
@@ -147,7 +147,7 @@ impl Display {
         }
     }
 
-    /// Ends the line that changes.
+    /// Ends the progress line.
     fn finish(&self) {
         if self.shows && self.is_terminal {
             eprint!("\r\x1b[K");

@@ -14,11 +14,11 @@ use crate::failure::{InFormat, Outcome};
 use crate::sizes::SizeList;
 use crate::{files, report};
 
-/// Write a page that shows what tuning found
+/// Write an HTML page about tuning results
 ///
-/// One HTML file that opens offline: how the best climbed with each strategy, how candidates ended,
-/// the roofline with every candidate, which parameters matter, and the best schedule with its loops.
-/// Without a file, about everything that was tuned.
+/// One file that works offline: best time over trials by strategy, outcomes, the roofline with
+/// every candidate, important parameters, and the best schedule with its loops. Without FILE,
+/// covers all tuned programs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright report -o report.html
@@ -26,11 +26,11 @@ use crate::{files, report};
   tensorwright report --run 3f9a -o run.html    # as `tensorwright db ls --runs` names it
 The page is described in docs/report.md.")]
 pub(crate) struct ReportArgs {
-    /// The file of a program: only what was tuned for it, with any number of threads
+    /// The program: only its results, with any number of threads
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The definition; may be left out if the file has only one
+    /// The definition; optional if the file has only one
     #[arg(long = "def", value_name = "NAME", requires = "file")]
     def: Option<String>,
 
@@ -38,7 +38,7 @@ pub(crate) struct ReportArgs {
     #[arg(long = "size", value_name = "NAME=NUMBER,...", requires = "file")]
     sizes: Vec<SizeList>,
 
-    /// Only runs whose name begins like this
+    /// Only runs whose names have this prefix
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 
@@ -47,7 +47,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FILE|URL")]
     db: Option<Location>,
 
-    /// The page to write
+    /// The output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     Ok(())
 }
 
-/// The page about what was tuned for a program, by its hash, for whoever links the command.
+/// The page about a program, selected by its hash; for users of this crate as a library.
 ///
 /// # Errors
 /// If there are no records, or none of the program.
@@ -86,7 +86,7 @@ pub fn report_page(program: String, db: Option<&Location>) -> Result<String, Dia
     Ok(render(&report))
 }
 
-/// What records have of a selection.
+/// The selected records.
 fn selected(db: Option<&Location>, selection: &Selection) -> Result<Report, Diagnostics> {
     let mut report =
         Report::from_store(&*records(db)?, selection).map_err(|error| failed(&error))?;
@@ -99,7 +99,7 @@ fn selected(db: Option<&Location>, selection: &Selection) -> Result<Report, Diag
     Ok(report)
 }
 
-/// What the page shows; that there is nothing is a problem.
+/// The contents of the page; an empty selection is an error.
 fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
     let program = args.file.as_ref().map(|file| {
         let (file, def, sizes) = (file.clone(), args.def.clone(), args.sizes.clone());
@@ -121,7 +121,7 @@ fn gather(args: &ReportArgs) -> Result<Report, Diagnostics> {
     Ok(report)
 }
 
-/// The records that are there. Looking makes no files.
+/// Opens existing records. Reading creates no files.
 fn records(db: Option<&Location>) -> Result<AnyStore, Diagnostics> {
     open_existing(db).map_err(|error| failed(&error))?.ok_or_else(|| {
         let place = Location::given(db).map(|place| place.to_string()).unwrap_or_default();
@@ -130,7 +130,7 @@ fn records(db: Option<&Location>) -> Result<AnyStore, Diagnostics> {
     })
 }
 
-/// Gives everything the names that the text of the program has. Records have names by position.
+/// Renames axes and tensors from positional names to those of the program.
 fn name_as_text(section: &mut Section, names: &RecordNames<'_>) {
     let tell = |words: &mut String| *words = names.told(words);
     if let Some(winner) = &mut section.winner {
@@ -152,7 +152,7 @@ fn name_as_text(section: &mut Section, names: &RecordNames<'_>) {
     }
 }
 
-/// Adds the loops of the best schedule. A schedule that no longer applies is shown without them.
+/// Adds the loops of the best schedule, if it still applies.
 fn add_loops(section: &mut Section, program: &Program) {
     let Some(winner) = &mut section.winner else { return };
     let lowered = || -> Result<LoweredProgram, Diagnostics> {
@@ -166,7 +166,7 @@ fn add_loops(section: &mut Section, program: &Program) {
     winner.stages = (map.stages.len() > 1).then(|| map.to_string());
 }
 
-/// A problem of records, as commands show problems.
+/// Converts a problem of records into diagnostics.
 fn failed(error: &Error) -> Diagnostics {
     problem(error.to_string(), &error.help())
 }

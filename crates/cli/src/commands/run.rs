@@ -100,7 +100,7 @@ fn verify(
     if args.verify { kernel.verify(inputs, outputs).map(Some) } else { Ok(None) }
 }
 
-/// Refuses `--output` of a name that is no output before anything is computed.
+/// Rejects `--output` with an unknown name before anything is computed.
 fn outputs_exist(program: &Program, args: &RunArgs) -> Result<(), Diagnostics> {
     let names: Vec<&str> = program.outputs().iter().map(|tensor| tensor.name.as_str()).collect();
     let Some((unknown, _)) = args.outputs.iter().find(|(name, _)| !names.contains(&name.as_str()))
@@ -118,7 +118,7 @@ impl Report {
         self.outputs.iter().find(|output| output.name == name).map(|output| &output.buffer)
     }
 
-    /// What to say if the results are not what they ought to be.
+    /// The diagnostic for wrong results.
     fn wrong_result(&self, program: &Program) -> Option<Diagnostics> {
         let mismatches = &self.verification.as_ref()?.mismatches;
         let one = |(name, mismatch): &(String, tensorwright::Mismatch)| {

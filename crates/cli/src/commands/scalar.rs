@@ -2,8 +2,8 @@
 
 use tensorwright::{Buffer, DType, Def, Value};
 
-/// The scalar parameter `name` with the value that `text` spells, if it is a scalar and the text
-/// a value that its type can hold; otherwise the text is the name of a file.
+/// The value that `text` gives to the scalar parameter `name`; `None` if `name` is not a scalar or
+/// its type cannot hold the value, in which case the text is a file name.
 pub(super) fn scalar(def: &Def<'_>, name: &str, text: &str) -> Option<Buffer> {
     let parameter = def.params().into_iter().find(|parameter| parameter.name == name)?;
     if !parameter.dims.is_empty() {

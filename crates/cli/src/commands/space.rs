@@ -11,10 +11,10 @@ use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
 use crate::failure::{InFormat, Outcome};
 use crate::report;
 
-/// Show the space of schedules of a definition: parameters, size, what rules leave, a sample
+/// Show the schedule space of a definition: parameters, size, legal share, samples
 ///
-/// The space is generated from the program and the target; there are no templates. A point is one
-/// value per parameter and decodes to a schedule.
+/// The space is generated from the program and the target, without templates. A point has one value
+/// per parameter and decodes to a schedule.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright space examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024
@@ -31,7 +31,7 @@ pub(crate) struct SpaceArgs {
     #[command(flatten)]
     space: SpaceOptions,
 
-    /// Draw so many legal points and show their schedules
+    /// Draw this many legal points and show their schedules
     #[arg(long, value_name = "N", default_value_t = 1)]
     sample: usize,
 
@@ -43,22 +43,21 @@ pub(crate) struct SpaceArgs {
     output: OutputArgs,
 }
 
-/// Which space.
+/// Selection of a space.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SpaceOptions {
-    /// full; divisible: splits that divide; gbfs: the tiling space of the G-BFS paper; tiles: tiling
-    /// alone
+    /// full; divisible: only splits that divide; gbfs: the tiling space of the G-BFS paper; tiles:
+    /// tiling only
     #[arg(long, value_name = "NAME", default_value = "full", value_parser = preset)]
     preset: Preset,
 
-    /// Free only these parameters, by name or what the name begins with; the others are fixed where a
-    /// search would start
+    /// Search only these parameters (names or prefixes); the others keep their defaults
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
 }
 
 impl SpaceOptions {
-    /// The options that are meant.
+    /// The space options.
     pub(crate) fn options(&self) -> tensorwright_policy::SpaceOptions {
         let mut options = self.preset.options();
         if !self.only.is_empty() {
@@ -159,7 +158,7 @@ fn json(
     }))
 }
 
-/// A number if JSON readers can hold it, its digits otherwise.
+/// A JSON number if readers can hold it, otherwise its digits as text.
 fn number(digits: &str) -> serde_json::Value {
     match digits.parse::<u64>() {
         Ok(number) if number < 1 << 53 => number.into(),
@@ -220,13 +219,13 @@ fn text(
     Ok(())
 }
 
-/// The logarithm of a number given by its digits.
+/// The decimal logarithm of a number given by its digits.
 fn log10(digits: &str) -> f64 {
     let head: f64 = digits.get(..15).unwrap_or(digits).parse().unwrap_or(1.0);
     head.log10() + digits.len().saturating_sub(15) as f64
 }
 
-/// Digits in groups of three, and the power of ten of long numbers.
+/// Digits in groups of three, with the power of ten for long numbers.
 fn sized(digits: &str) -> String {
     let text = grouped(digits);
     if digits.len() > 9 { format!("{text} (10^{:.1})", log10(digits)) } else { text }

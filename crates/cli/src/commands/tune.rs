@@ -25,14 +25,14 @@ use crate::failure::{Failure, InFormat, Outcome};
 use crate::sizes::SizeList;
 use crate::{files, report};
 
-/// Trials of a run that is given neither trials nor time.
+/// The default number of trials without a time limit.
 const TRIALS: u64 = 200;
 
-/// Find a fast schedule: search, verify, time, remember
+/// Search for a fast schedule, verify and time candidates, record the results
 ///
-/// Every candidate is built and run in a child process, checked against the reference, and recorded
-/// as it happens. Ctrl-C keeps all and prints the best; the same command goes on from there. `run` and
-/// `compile` then use the best schedule by themselves.
+/// Each candidate is built and run in a child process, checked against the reference, and recorded
+/// at once. Ctrl-C keeps all results and prints the best; the same command resumes the search.
+/// `run` and `compile` use the best schedule automatically.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright tune examples/kernels/gemm.tc --def gemm --size M=1024,N=1024,K=1024 --time 60s
@@ -47,7 +47,7 @@ pub(crate) struct TuneArgs {
     #[arg(value_name = "FILE", required_unless_present = "manifest")]
     file: Option<PathBuf>,
 
-    /// The definition; may be left out if the file has only one
+    /// The definition; optional if the file has only one
     #[arg(long = "def", value_name = "NAME")]
     def: Option<String>,
 
@@ -55,26 +55,26 @@ pub(crate) struct TuneArgs {
     #[arg(long = "size", value_name = "NAME=NUMBER,...")]
     sizes: Vec<SizeList>,
 
-    /// Tune every definition of the file that the sizes suffice for, with a common budget
+    /// Tune all definitions of the file that the sizes suffice for, with a shared budget
     #[arg(long, conflicts_with_all = ["def", "manifest"])]
     all: bool,
 
-    /// Tune the operators of a manifest with a common budget
+    /// Tune the operators of a manifest with a shared budget
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "def"])]
     manifest: Option<PathBuf>,
 
     #[command(flatten)]
     target: TargetArgs,
 
-    /// How much is measured before a schedule is chosen [default: autotune]
+    /// How much to measure before choosing a schedule [default: autotune]
     #[arg(long, value_name = "MODE", value_parser = modes())]
     mode: Option<Mode>,
 
-    /// Choose a schedule by the model and print it; nothing is measured, and the device need not be here
+    /// Print the schedule that the cost model chooses; measures nothing and needs no device
     #[arg(long, conflicts_with_all = ["all", "manifest", "mode", "strategy", "trials", "time"])]
     model_only: bool,
 
-    /// Weights of `tensorwright cost-model train`, for the cost model that chooses between pipelines
+    /// Weights from `tensorwright cost-model train`, for the choice between pipelines
     #[arg(long, value_name = "WEIGHTS.json")]
     model: Option<PathBuf>,
 
@@ -82,24 +82,25 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NAME", value_parser = strategies(&[]))]
     strategy: Option<String>,
 
-    /// End after so many candidates were built [default: 200 if no time is given]
+    /// Stop after building this many candidates [default: 200 without --time]
     #[arg(long, value_name = "N")]
     trials: Option<u64>,
 
-    /// End after this time, such as 60s or 10m, with the start and the finals; the latter take a second at least
+    /// Stop after this time, such as 60s or 10m, including start and finals; the finals take at
+    /// least a second
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
 
-    /// Decides every random choice of the search, and the inputs
+    /// The seed of the search and of the inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Search without what earlier runs found out
+    /// Ignore the results of earlier runs
     #[arg(long)]
     fresh: bool,
 
-    /// Exit with 1 if a candidate shows a defect of the compiler: a wrong result, a crash, or code that
-    /// cannot be built
+    /// Exit with 1 if a candidate shows a compiler defect: a wrong result, a crash, or code that
+    /// does not build
     #[arg(long)]
     deny_defects: bool,
 
@@ -109,7 +110,7 @@ pub(crate) struct TuneArgs {
     #[command(flatten)]
     space: SpaceOptions,
 
-    /// The records, instead of the usual ones
+    /// The records, instead of the default ones
     #[arg(long, value_name = "FILE|URL")]
     db: Option<Location>,
 
@@ -118,39 +119,40 @@ pub(crate) struct TuneArgs {
 }
 
 impl TuneArgs {
-    /// The records that were named.
+    /// The given location of the records.
     pub(crate) fn db(&self) -> Option<&Location> {
         self.db.as_ref()
     }
 }
 
-/// That others try the candidates.
+/// Tuning by remote workers.
 #[derive(Debug, Args)]
 pub(crate) struct FleetOptions {
-    /// Let the workers of a fleet try the candidates, by the server of --db; several operators are tuned at the same time
+    /// Send candidates to the workers of a fleet, whose server is --db; several operators are tuned
+    /// in parallel
     #[arg(long, conflicts_with = "model_only")]
     fleet: bool,
 
-    /// The class of machines that tries them [default: those like this one]
+    /// The machine class of the workers [default: machines like this one]
     #[arg(long, value_name = "CLASS", requires = "fleet")]
     class: Option<String>,
 
-    /// Go on with the run of this name; its process, if it lives, may add nothing from then on. Without this the same command goes
-    /// on with a run whose process is gone
+    /// Resume the run with this name; its process, if still alive, can add no more results. Without
+    /// this option, the same command resumes a run whose process has ended
     #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["all", "manifest", "fresh"])]
     resume: Option<String>,
 
-    /// Before (0) or after (3) other runs of the class
+    /// The priority within the class: 0 (first) to 3 (last)
     #[arg(long, value_name = "0-3", requires = "fleet", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: u8,
 
-    /// The share of the class, beside other runs
+    /// The share of the class, relative to other runs
     #[arg(long, value_name = "1-100", requires = "fleet", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     weight: u8,
 }
 
 impl FleetOptions {
-    /// What the tuner is told.
+    /// The tuner's settings for remote workers.
     fn afar(&self) -> Option<Afar> {
         let Self { class, resume, priority, weight, .. } = self;
         let afar = Afar::default().class(class.clone()).resume(resume.clone());
@@ -158,8 +160,8 @@ impl FleetOptions {
     }
 }
 
-/// What a run has around it.
-struct Around {
+/// State shared by the runs of one command.
+struct RunContext {
     worker: WorkerCommand,
     stop: Arc<AtomicBool>,
 }
@@ -167,10 +169,10 @@ struct Around {
 /// Tunes.
 pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     let format = args.output.format;
-    let around = Around { worker, stop: stop_on_signals() };
-    let Some(file) = &args.file else { return many::manifest(args, &around) };
+    let context = RunContext { worker, stop: stop_on_signals() };
+    let Some(file) = &args.file else { return many::manifest(args, &context) };
     if args.all {
-        return many::all(args, file, &around);
+        return many::all(args, file, &context);
     }
     let module = files::module_with(file).in_format(format)?;
     let sizes = crate::sizes::exact(&args.sizes).in_format(format)?;
@@ -180,7 +182,7 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     if args.model_only {
         return model_only::run(args, &program);
     }
-    let tuner = tuner(args, &program, sizes, &around)?;
+    let tuner = tuner(args, &program, sizes, &context)?;
     let display = Display::new(format == Format::Text);
     let tuned = watched(&tuner, &mut journal(args)?, display).map_err(|e| failed(e, format))?;
     match format {
@@ -190,14 +192,14 @@ pub(crate) fn run(args: &TuneArgs, worker: WorkerCommand) -> Outcome {
     judge(args, tuned.defects.count)
 }
 
-/// Whether the command has failed because of candidates that show defects of the compiler. The summary
-/// has said which.
+/// Fails if `--deny-defects` is given and candidates show compiler defects, which the summary
+/// has listed.
 fn judge(args: &TuneArgs, defects: u64) -> Outcome {
     if args.deny_defects && defects > 0 { Err(Failure::Reported) } else { Ok(()) }
 }
 
-/// The records of the command line. What cannot be written waits, but not for a place that the command line
-/// names and that will never take it.
+/// Opens the records of the command line. Failed writes are retried later, except at a location
+/// from the command line that can never be written.
 fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
     let failed = |error: &Error| super::db::failed(error, args.output.format);
     let journal = Journal::open(args.db.as_ref()).map_err(|error| failed(&error))?;
@@ -207,14 +209,14 @@ fn journal(args: &TuneArgs) -> Result<Journal, Failure> {
     }
 }
 
-/// One run, with its progress on standard error.
+/// One run, with progress on standard error.
 fn watched(tuner: &Tuner, journal: &mut Journal, mut display: Display) -> Result<Tuned, TuneError> {
     let tuned = tuner.run(journal, &mut |event| display.show(event));
     display.finish();
     tuned
 }
 
-/// That a run could not begin or go on.
+/// Converts a tuning error into a command failure.
 fn failed(error: TuneError, format: Format) -> Failure {
     match error {
         TuneError::Program(diagnostics) => Failure::Diagnostics(diagnostics, format),
@@ -222,17 +224,17 @@ fn failed(error: TuneError, format: Format) -> Failure {
     }
 }
 
-/// The tuner of the command line for a program.
+/// The tuner for a program with the options of the command line.
 fn tuner(
     args: &TuneArgs,
     program: &Program,
     sizes: BTreeMap<String, i64>,
-    around: &Around,
+    context: &RunContext,
 ) -> Result<Tuner, Failure> {
     let format = args.output.format;
     let target = super::target(&args.target.target).in_format(format)?;
     let tuner =
-        Tuner::new(program, around.worker.clone()).map_err(|error| failure(&error, format))?;
+        Tuner::new(program, context.worker.clone()).map_err(|error| failure(&error, format))?;
     let command: Vec<String> =
         std::env::args().map(|argument| without_password(&argument)).collect();
     let mut tuner = tuner
@@ -247,7 +249,7 @@ fn tuner(
         .mode(args.mode.unwrap_or_default())
         .options(args.space.options())
         .command(command.join(" "))
-        .stop_flag(Arc::clone(&around.stop));
+        .stop_flag(Arc::clone(&context.stop));
     if let Some(name) = &args.strategy {
         tuner = tuner.strategy(name);
     }
@@ -257,18 +259,18 @@ fn tuner(
     Ok(tuner)
 }
 
-/// An argument as it may be recorded: `--db=postgres://ann:***@db/tuning`.
+/// An argument with its password masked: `--db=postgres://ann:***@db/tuning`.
 fn without_password(argument: &str) -> String {
     let Some(at) = argument.find("postgres") else { return argument.to_owned() };
     let Ok(place) = argument[at..].parse::<Location>();
     format!("{}{place}", &argument[..at])
 }
 
-/// A flag that the first Ctrl-C (or a polite request to end) sets; the second ends at once.
+/// A stop flag, set by the first Ctrl-C or SIGTERM; the second ends the process at once.
 pub(crate) fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    // Without a handler Ctrl-C ends at once, which loses nothing but the trial in flight.
+    // Without a handler, Ctrl-C ends at once and loses only the current trial.
     let _ = ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
@@ -277,7 +279,7 @@ pub(crate) fn stop_on_signals() -> Arc<AtomicBool> {
     stop
 }
 
-/// A problem that has no place in a text.
+/// A failure without a source location.
 pub(crate) fn failure(error: &(dyn std::error::Error + 'static), format: Format) -> Failure {
     if let Some(TuneError::Target(error)) = error.downcast_ref::<TuneError>() {
         return Failure::Diagnostics(unavailable(error), format);

@@ -1,13 +1,13 @@
-//! How long a device may take, as people write it.
+//! Parser for device deadlines.
 
 use std::time::Duration;
 
 use tensorwright_tuner::parse_duration;
 
-/// The shortest deadline: less than that, no runtime compiles a kernel.
+/// The shortest deadline; no runtime compiles a kernel faster.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Reads `60s` or `10m`.
+/// Parses `60s` or `10m`.
 pub(super) fn parse_deadline(text: &str) -> Result<Duration, String> {
     let deadline = parse_duration(text.trim())?;
     match deadline >= LEAST {

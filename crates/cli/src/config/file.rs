@@ -1,4 +1,4 @@
-//! One configuration file: what it says, and what is wrong with it and where.
+//! Parser for one configuration file, with located errors.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,21 +17,21 @@ const MAX_BYTES: usize = 1 << 16;
 const KEYS: &str =
     "the keys are database, threads, target, cache.limit, device.deadline (docs/configuration.md)";
 
-/// A value and the line that it is on.
+/// A value with its line number.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lined<T> {
+pub(super) struct AtLine<T> {
     pub(super) value: T,
     pub(super) line: usize,
 }
 
-/// What a file says.
+/// The settings in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Said {
-    pub(super) database: Option<Lined<Location>>,
-    pub(super) threads: Option<Lined<u16>>,
-    pub(super) target: Option<Lined<String>>,
-    pub(super) cache_limit: Option<Lined<u64>>,
-    pub(super) deadline: Option<Lined<Duration>>,
+pub(super) struct FileSettings {
+    pub(super) database: Option<AtLine<Location>>,
+    pub(super) threads: Option<AtLine<u16>>,
+    pub(super) target: Option<AtLine<String>>,
+    pub(super) cache_limit: Option<AtLine<u64>>,
+    pub(super) deadline: Option<AtLine<Duration>>,
 }
 
 #[derive(Deserialize)]
@@ -58,12 +58,12 @@ struct Device {
     deadline: Option<Spanned<String>>,
 }
 
-/// Reads a text. `folder` is what relative paths in it start from, `home` what `~` stands for.
+/// Parses a text. `folder` is the base of relative paths, `home` replaces `~`.
 pub(super) fn parse(
     source: &Source,
     folder: &Path,
     home: Option<&Path>,
-) -> Result<Said, Diagnostics> {
+) -> Result<FileSettings, Diagnostics> {
     let text = source.text();
     let wrong = |span: Option<std::ops::Range<usize>>, message: String, help: &str| {
         let diagnostic = match span {
@@ -82,7 +82,7 @@ pub(super) fn parse(
     let tables: Tables = toml::from_str(text)
         .map_err(|error| wrong(error.span(), error.message().to_owned(), KEYS))?;
     let line = |at: usize| source.line_column(at as u32).0;
-    let mut said = Said::default();
+    let mut said = FileSettings::default();
     if let Some(database) = tables.database {
         let (span, value) = (database.span(), database.into_inner());
         if value.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn parse(
             Location::File(path) => Location::File(absolute(path, folder, home)),
             server @ Location::Server(_) => server,
         };
-        said.database = Some(Lined { value, line: line(span.start) });
+        said.database = Some(AtLine { value, line: line(span.start) });
     }
     if let Some(threads) = tables.threads {
         let span = threads.span();
@@ -103,33 +103,33 @@ pub(super) fn parse(
             let message = "threads must be 1 to 1024".to_owned();
             return Err(wrong(Some(span), message, "leave them out for 1"));
         };
-        said.threads = Some(Lined { value, line: line(span.start) });
+        said.threads = Some(AtLine { value, line: line(span.start) });
     }
     if let Some(target) = tables.target {
         let (span, value) = (target.span(), target.into_inner());
-        // Whether a device is there is asked when it is used.
+        // Whether a device exists is checked when it is used.
         if let Err(error @ TargetError::Unknown { .. }) = Target::named(&value) {
             return Err(wrong(Some(span), error.to_string(), &error.help()));
         }
-        said.target = Some(Lined { value, line: line(span.start) });
+        said.target = Some(AtLine { value, line: line(span.start) });
     }
     if let Some(limit) = tables.cache.limit {
         let (span, value) = (limit.span(), limit.into_inner());
         let value = parse_bytes(&value)
             .map_err(|message| wrong(Some(span.clone()), message, "write limit = \"2 GB\""))?;
-        said.cache_limit = Some(Lined { value, line: line(span.start) });
+        said.cache_limit = Some(AtLine { value, line: line(span.start) });
     }
     if let Some(deadline) = tables.device.deadline {
         let (span, value) = (deadline.span(), deadline.into_inner());
         let value = parse_deadline(&value).map_err(|message| {
             wrong(Some(span.clone()), message, "write deadline = \"60s\", or \"10m\"")
         })?;
-        said.deadline = Some(Lined { value, line: line(span.start) });
+        said.deadline = Some(AtLine { value, line: line(span.start) });
     }
     Ok(said)
 }
 
-/// A path of a file, which may be relative to its folder or to the home directory.
+/// A path from a file, relative to its folder or to the home directory.
 fn absolute(path: PathBuf, folder: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -141,7 +141,7 @@ fn absolute(path: PathBuf, folder: &Path, home: Option<&Path>) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Said, Diagnostics> {
+    fn read(text: &str) -> Result<FileSettings, Diagnostics> {
         let source = Source::new("tensorwright.toml", text);
         parse(&source, Path::new("/project"), Some(Path::new("/home/ann")))
     }
@@ -152,16 +152,16 @@ mod tests {
              [device]\ndeadline = \"10m\"\n";
         let said = read(text).unwrap();
         let place = Location::File("/project/records/a.db".into());
-        assert_eq!(said.database, Some(Lined { value: place, line: 2 }));
-        assert_eq!(said.threads, Some(Lined { value: 4, line: 3 }));
-        assert_eq!(said.cache_limit, Some(Lined { value: 2_000_000_000, line: 6 }));
-        assert_eq!(said.deadline, Some(Lined { value: Duration::from_secs(600), line: 8 }));
+        assert_eq!(said.database, Some(AtLine { value: place, line: 2 }));
+        assert_eq!(said.threads, Some(AtLine { value: 4, line: 3 }));
+        assert_eq!(said.cache_limit, Some(AtLine { value: 2_000_000_000, line: 6 }));
+        assert_eq!(said.deadline, Some(AtLine { value: Duration::from_secs(600), line: 8 }));
         assert_eq!(said.target, None);
         let home = read("database = \"~/a.db\"").unwrap().database.unwrap().value;
         assert_eq!(home, Location::File("/home/ann/a.db".into()));
         let server = read("database = \"postgres://ann@db.example/t\"").unwrap();
         assert!(matches!(server.database.unwrap().value, Location::Server(_)));
-        assert_eq!(read("").unwrap(), Said::default());
+        assert_eq!(read("").unwrap(), FileSettings::default());
     }
 
     #[test]

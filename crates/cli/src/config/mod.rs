@@ -1,7 +1,7 @@
-//! Settings: where records are, threads, the target, the limit of the cache and the deadline of devices, and who said so.
+//! Settings: records, threads, target, cache limit and device deadline, with their origins.
 //!
-//! The command line counts first, then variables, then the project's `tensorwright.toml`, then the user's. docs/configuration.md
-//! is for users.
+//! Precedence: command line, environment variables, the project's `tensorwright.toml`, the user's.
+//! docs/configuration.md is for users.
 
 mod deadline;
 mod defaults;
@@ -25,7 +25,7 @@ pub(crate) use size::parse_bytes;
 pub use threads::default_threads;
 
 use deadline::parse_deadline;
-use file::{Lined, Said};
+use file::{AtLine, FileSettings};
 
 use crate::files::Input;
 
@@ -37,7 +37,7 @@ const THREADS: &str = "TENSORWRIGHT_THREADS";
 const TARGET: &str = "TENSORWRIGHT_TARGET";
 const DEADLINE: &str = "TENSORWRIGHT_DEVICE_DEADLINE";
 
-/// Whose file it is.
+/// Which configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
@@ -46,24 +46,24 @@ pub(crate) enum Level {
     Named,
 }
 
-/// A file that was looked for.
+/// A configuration file that was looked for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct ConfigFile {
     pub(crate) level: Level,
     pub(crate) path: PathBuf,
     pub(crate) found: bool,
 }
 
-/// Who said a value.
+/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
-pub(crate) enum From {
+pub(crate) enum Origin {
     Default,
     Variable { name: &'static str },
     File { level: Level, path: PathBuf, line: usize },
 }
 
-impl fmt::Display for From {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -73,30 +73,30 @@ impl fmt::Display for From {
     }
 }
 
-/// A value, and who said it.
+/// A value with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Value<T> {
     pub(crate) value: T,
-    pub(crate) from: From,
+    pub(crate) from: Origin,
 }
 
 /// All settings.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
-    /// `None` where there is no usual place.
+    /// `None` without a default location.
     pub(crate) database: Value<Option<Location>>,
     pub(crate) threads: Value<u16>,
     pub(crate) target: Value<String>,
     pub(crate) cache_limit: Value<Option<u64>>,
-    /// How long the launches of a call may take on a device.
+    /// The time limit for the launches of a call on a device.
     pub(crate) deadline: Value<Duration>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ConfigFile>,
 }
 
 /// The settings of this process.
 ///
 /// # Errors
-/// A file or a variable that cannot be understood.
+/// If a file or a variable is invalid.
 pub(crate) fn load() -> Result<Settings, Diagnostics> {
     let variable = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let home = variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
@@ -115,7 +115,7 @@ fn places(
     }
 }
 
-/// The settings of one file alone, with no variables.
+/// The settings of one file alone, without variables.
 pub(crate) fn load_file(path: &Path) -> Result<Settings, Diagnostics> {
     let home = env::var_os("HOME").map(PathBuf::from);
     settings(vec![(Level::Named, path.to_owned())], home.as_deref(), &|_| None)
@@ -127,27 +127,28 @@ fn settings(
     variable: &dyn Fn(&'static str) -> Option<OsString>,
 ) -> Result<Settings, Diagnostics> {
     let mut all = Settings {
-        database: Value { value: default_path().map(Location::File), from: From::Default },
-        threads: Value { value: default_threads(), from: From::Default },
-        target: Value { value: "native".to_owned(), from: From::Default },
-        cache_limit: Value { value: None, from: From::Default },
-        deadline: Value { value: DEFAULT_DEADLINE, from: From::Default },
+        database: Value { value: default_path().map(Location::File), from: Origin::Default },
+        threads: Value { value: default_threads(), from: Origin::Default },
+        target: Value { value: "native".to_owned(), from: Origin::Default },
+        cache_limit: Value { value: None, from: Origin::Default },
+        deadline: Value { value: DEFAULT_DEADLINE, from: Origin::Default },
         places: Vec::new(),
     };
     for (level, path) in places {
         let said = read(level, &path, home)?;
         let found = said.is_some();
-        let Said { database, threads, target, cache_limit, deadline } = said.unwrap_or_default();
-        let from = |line| From::File { level, path: path.clone(), line };
-        set(&mut all.database, database.map(|Lined { value, line }| (Some(value), from(line))));
-        set(&mut all.threads, threads.map(|Lined { value, line }| (value, from(line))));
-        set(&mut all.target, target.map(|Lined { value, line }| (value, from(line))));
-        let limit = cache_limit.map(|Lined { value, line }| (Some(value), from(line)));
+        let FileSettings { database, threads, target, cache_limit, deadline } =
+            said.unwrap_or_default();
+        let from = |line| Origin::File { level, path: path.clone(), line };
+        set(&mut all.database, database.map(|AtLine { value, line }| (Some(value), from(line))));
+        set(&mut all.threads, threads.map(|AtLine { value, line }| (value, from(line))));
+        set(&mut all.target, target.map(|AtLine { value, line }| (value, from(line))));
+        let limit = cache_limit.map(|AtLine { value, line }| (Some(value), from(line)));
         set(&mut all.cache_limit, limit);
-        set(&mut all.deadline, deadline.map(|Lined { value, line }| (value, from(line))));
-        all.places.push(Place { level, path, found });
+        set(&mut all.deadline, deadline.map(|AtLine { value, line }| (value, from(line))));
+        all.places.push(ConfigFile { level, path, found });
     }
-    let named = |name| variable(name).map(|value| (value, From::Variable { name }));
+    let named = |name| variable(name).map(|value| (value, Origin::Variable { name }));
     set(&mut all.database, named(DATABASE).map(|(place, from)| (Some(place.into()), from)));
     let target = named(TARGET);
     set(&mut all.target, target.map(|(name, from)| (name.to_string_lossy().into_owned(), from)));
@@ -168,13 +169,14 @@ fn settings(
     Ok(all)
 }
 
-fn set<T>(value: &mut Value<T>, said: Option<(T, From)>) {
+fn set<T>(value: &mut Value<T>, said: Option<(T, Origin)>) {
     if let Some((said, from)) = said {
         *value = Value { value: said, from };
     }
 }
 
-/// The user's file, and the project's: in the current folder or above it, up to the root of its repository.
+/// The user's file, and the project's: in the current folder or above it, up to the repository's
+/// root.
 fn usual(
     home: Option<&Path>,
     variable: &dyn Fn(&'static str) -> Option<OsString>,
@@ -187,8 +189,8 @@ fn usual(
     user.into_iter().chain([(Level::Project, project)]).collect()
 }
 
-/// The nearest file of a project. Outside of a repository only the folder itself counts: whoever may write above it, such
-/// as in a temporary folder, has no say.
+/// The nearest file of a project. Outside of a repository, only the folder itself counts: in a
+/// shared place such as /tmp, anyone could write a file above it.
 fn project(here: &Path) -> Option<PathBuf> {
     let root = here.ancestors().find(|folder| folder.join(".git").exists());
     let last = root.unwrap_or(here);
@@ -196,8 +198,12 @@ fn project(here: &Path) -> Option<PathBuf> {
     within.map(|folder| folder.join(NAME)).find(|path| path.is_file())
 }
 
-/// What a file says; `None` if it is not there, or a project's manifest of operators.
-fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<Said>, Diagnostics> {
+/// The settings in a file; `None` if it is missing or a project's operator manifest.
+fn read(
+    level: Level,
+    path: &Path,
+    home: Option<&Path>,
+) -> Result<Option<FileSettings>, Diagnostics> {
     let name = path.display().to_string();
     let bytes = match contents(path) {
         Ok(bytes) => bytes,
@@ -221,17 +227,17 @@ fn read(level: Level, path: &Path, home: Option<&Path>) -> Result<Option<Said>, 
     file::parse(&Source::new(&name, &text), &folder.unwrap_or_default(), home).map(Some)
 }
 
-/// More than any configuration or manifest has.
+/// Larger than any configuration or manifest.
 const MAX_MANIFEST: u64 = 16 << 20;
 
-/// The bytes of a file, or as many as show that it is longer than a configuration may be.
+/// The bytes of a file, or enough of them to see that it is too long.
 fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Input::open(path)?.read_up_to(MAX_MANIFEST, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Whether a text is a manifest of operators, which may have any name.
+/// Whether a text is an operator manifest, which may have any name.
 fn is_manifest(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("[[operator]]"))
 }
@@ -241,40 +247,40 @@ fn problem(name: &str, message: String, help: &str) -> Diagnostics {
     Diagnostics::new(Source::new(name, ""), vec![diagnostic])
 }
 
-/// Settings for library users: threads and target, where a file says them.
+/// Settings for library users: threads and target, if a file sets them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Configured {
-    /// How many threads parallel loops use.
+    /// Threads for parallel loops.
     pub threads: Option<u16>,
-    /// What code is made for.
+    /// The target.
     pub target: Option<String>,
 }
 
-/// Reads the configuration for this process: records are looked for where it says from now on.
+/// Reads the configuration of this process, and sets the default location of records from it.
 ///
 /// # Errors
-/// A file that cannot be understood, as a text for people.
+/// An invalid file, as readable text.
 pub fn configure() -> Result<Configured, String> {
     let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let places = places(home.as_deref(), &|name| env::var_os(name));
-    // Most variables are for the caller to read: it knows what goes before them.
+    // The caller reads most variables: it knows their precedence.
     let settings = settings(places, home.as_deref(), &|name| match name {
         DEADLINE => env::var_os(name).filter(|value| !value.is_empty()),
         _ => None,
     });
     let settings = settings.map_err(|problem| problem.render(false))?;
     apply(&settings);
-    let said = |from: &From| *from != From::Default;
+    let said = |from: &Origin| *from != Origin::Default;
     Ok(Configured {
         threads: said(&settings.threads.from).then_some(settings.threads.value),
         target: said(&settings.target.from).then_some(settings.target.value),
     })
 }
 
-/// Lets records be looked for where a file says, and devices take as long as the settings say.
+/// Sets the default location of records and the device deadline.
 pub(crate) fn apply(settings: &Settings) {
-    if let Value { value: Some(place), from: From::File { .. } } = &settings.database {
+    if let Value { value: Some(place), from: Origin::File { .. } } = &settings.database {
         set_default_location(place.clone());
     }
     set_deadline(settings.deadline.value);
@@ -298,7 +304,7 @@ mod tests {
         let places = vec![(Level::User, user.clone()), (Level::Project, own.clone())];
         let none = |_| None;
         let all = settings(places.clone(), None, &none).unwrap();
-        let at = |level, path: &PathBuf, line| From::File { level, path: path.clone(), line };
+        let at = |level, path: &PathBuf, line| Origin::File { level, path: path.clone(), line };
         assert_eq!((all.threads.value, all.threads.from), (2, at(Level::User, &user, 1)));
         assert_eq!(all.target.value, "sse");
         assert_eq!(all.target.from, at(Level::Project, &own, 1));
@@ -307,7 +313,7 @@ mod tests {
         assert_eq!(all.cache_limit.value, Some(1_000_000_000));
         let variable = |name| (name == THREADS).then(|| OsString::from("7"));
         let all = settings(places.clone(), None, &variable).unwrap();
-        assert_eq!((all.threads.value, all.threads.from), (7, From::Variable { name: THREADS }));
+        assert_eq!((all.threads.value, all.threads.from), (7, Origin::Variable { name: THREADS }));
         let variable = |name| (name == THREADS).then(|| OsString::from("many"));
         let text = settings(places, None, &variable).unwrap_err().render(false);
         insta::assert_snapshot!(text);
@@ -327,7 +333,7 @@ mod tests {
         let own = root.join("repository").join(NAME);
         write(&own, "");
         assert_eq!(project(&root.join("repository/a/b")), Some(own));
-        // A manifest of operators may have the name, and is no configuration.
+        // An operator manifest may have the same name; it is not a configuration.
         let manifest = root.join("repository/a").join(NAME);
         write(&manifest, "[[operator]]\nfile = \"a.tc\"\n");
         assert_eq!(read(Level::Project, &manifest, None), Ok(None));

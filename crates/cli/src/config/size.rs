@@ -1,8 +1,8 @@
-//! Sizes of files, as people write them.
+//! Parser for file sizes.
 
-/// Reads `500 MB`, `2GiB`, or bytes.
+/// Parses `500 MB`, `2GiB`, or bytes.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let problem = || format!("`{text}` is no size");
+    let problem = || format!("`{text}` is not a size");
     let trimmed = text.trim();
     let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(digits);

@@ -1,17 +1,17 @@
-//! The threads that kernels use where nobody says how many.
+//! The default number of threads.
 
 use std::sync::OnceLock;
 
 use tensorwright::runtime::affinity;
 
-/// The most threads that a kernel may have.
+/// The most threads of a kernel.
 const MOST: usize = 1024;
 
-/// One thread for each core that this process may use: what `--threads` is, and what Python uses without PyTorch, if neither a
-/// file nor a variable says it. Processors of one core count once, and a limit of a container counts.
+/// One thread per physical core available to this process, within container limits: the default of
+/// `--threads`, and of Python without PyTorch.
 #[must_use]
 pub fn default_threads() -> u16 {
-    // Every subcommand asks for it.
+    // Every subcommand needs it.
     static THREADS: OnceLock<u16> = OnceLock::new();
     *THREADS.get_or_init(cores)
 }

@@ -1,7 +1,7 @@
-//! [`Input`]: a file that is read, which may be a pipe.
+//! [`Input`]: an input file, which may be a pipe.
 //!
-//! A pipe has data only if somebody writes to it: `<(command)` in a shell does, a FIFO that nobody has opened does not. Opening and
-//! reading never wait for that without a word, whatever the name that was given leads to.
+//! A pipe has data only if a process writes to it: `<(command)` in a shell does, an unopened FIFO
+//! does not. Opening and reading never wait silently, whatever the name refers to.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -12,21 +12,21 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-/// How long a pipe may be without anybody who writes to it.
+/// How long a pipe may have no writer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// After how long it is said that data is waited for.
+/// When to print that data is awaited.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// A file that is read. Data that is not there yet is waited for as long as somebody may still write it.
+/// An input file. Waits for data as long as a writer may still provide it.
 #[derive(Debug)]
 pub(crate) struct Input {
     file: File,
     path: PathBuf,
-    /// The bytes that it has, if that is known.
+    /// The length, if it is known.
     length: Option<u64>,
     is_pipe: bool,
-    /// Whether somebody has written to the pipe, or opened it to do so.
+    /// Whether a writer has opened the pipe.
     has_writer: bool,
     said: bool,
 }
@@ -35,7 +35,7 @@ impl Input {
     /// Opens a file.
     ///
     /// # Errors
-    /// If it cannot be opened, or cannot be read in order.
+    /// If the file cannot be opened, or cannot be read sequentially.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -48,13 +48,13 @@ impl Input {
         Ok(Self { file, path, length, is_pipe, has_writer: false, said: false })
     }
 
-    /// The bytes that it has, if that is known before it is read.
+    /// The length, if it is known before reading.
     pub(crate) fn length(&self) -> Option<u64> {
-        // Files of /proc say that they are empty.
+        // Files in /proc report zero.
         self.length.filter(|bytes| *bytes > 0)
     }
 
-    /// Adds what is left to bytes, up to a limit.
+    /// Appends the rest to `bytes`, up to a limit.
     pub(crate) fn read_up_to(&mut self, limit: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         let left = limit.saturating_sub(bytes.len() as u64);
         if let Some(length) = self.length() {
@@ -65,14 +65,14 @@ impl Input {
         Ok(())
     }
 
-    /// Waits until something can be read, or nobody will write any more; says whether that is so within a time.
+    /// Waits until data or the end is there; returns whether that happened in time.
     fn wait(&self, time: Option<Duration>) -> io::Result<bool> {
         let time = time.map(|time| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: 0 });
         let mut asked = [PollFd::new(&self.file, PollFlags::IN)];
         Ok(poll(&mut asked, time.as_ref())? > 0)
     }
 
-    /// Waits for data that somebody is about to write.
+    /// Waits for data from a connected writer.
     fn wait_for_data(&mut self) -> io::Result<()> {
         if !self.said && !self.wait(Some(SILENCE))? {
             self.said = true;

@@ -1,4 +1,4 @@
-//! How fast a kernel is on a device, by the device's own clock: bringing and fetching tensors does not count.
+//! Kernel timing on a device, by the device's clock, without transfers.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use tensorwright_measure::Roof;
 
 use super::Measurement;
 
-/// For how long calls are repeated.
+/// The time for repeated calls.
 const BUDGET: Duration = Duration::from_millis(500);
 
 /// The most calls.
 const MOST: usize = 200;
 
-/// The fewest calls, however long they take.
+/// The fewest calls.
 const FEWEST: usize = 3;
 
-/// Times a call that succeeds, in turns with a probe of the nearer roof.
+/// Times a call in turns with a probe of the nearer roof.
 pub(super) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measurement, Diagnostics> {
     let refused = |error: DeviceError| {
         let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
@@ -29,7 +29,7 @@ pub(super) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measuremen
     let run = |probe: &Probe| probe.run_once(locked(&device).as_mut()).map(|rate| rate * 1e-9);
     let make = |kind| -> Result<(Probe, f64), DeviceError> {
         let probe = Probe::new(locked(&device).as_mut(), kind)?;
-        // The first run may be a cold one.
+        // The first run may be cold.
         run(&probe)?;
         let rate = run(&probe)?;
         Ok((probe, rate))
@@ -69,7 +69,7 @@ pub(super) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measuremen
     })
 }
 
-/// The device. It is whole even after a panic: what it has made belongs to others.
+/// The device. A panic elsewhere leaves it usable.
 fn locked(
     device: &tensorwright_device::SharedDevice,
 ) -> std::sync::MutexGuard<'_, Box<dyn Device>> {

@@ -1,4 +1,4 @@
-//! The command as a person or a script uses it.
+//! The command line, as used by people and scripts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -349,7 +349,7 @@ fn the_version_says_what_a_report_of_a_problem_needs() {
     let lines: Vec<&str> = text.lines().collect();
     let [first, llvm, targets] = lines[..] else { panic!("{text}") };
     let version = format!("tensorwright {}", env!("CARGO_PKG_VERSION"));
-    // A commit follows where the build knows it.
+    // A commit follows if the build knows it.
     let commit = first.strip_prefix(&version).unwrap().trim_matches([' ', '(', ')']);
     assert!(commit.is_empty() || commit.len() == 12, "{first}");
     assert!(llvm.starts_with("LLVM 19."), "{llvm}");

@@ -1,4 +1,4 @@
-//! `tensorwright cost-model` as a person or a script uses it.
+//! `tensorwright cost-model` on the command line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,7 +34,7 @@ impl Scratch {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What is complained about, with the directory of the test left out.
+    /// The error messages, without the test's directory.
     fn complaint(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
@@ -60,7 +60,7 @@ fn schedules_are_measured_learned_from_judged_and_used() {
     let measured = scratch.json(&[&measure[..], &BLUR].concat());
     let count = measured["samples"].as_u64().unwrap();
     assert!((2..=4).contains(&count), "{measured}");
-    // What is there is not measured again, and a line that was cut off does no harm.
+    // Existing samples are not measured again, and a truncated line does no harm.
     let text = std::fs::read_to_string(&samples).unwrap();
     std::fs::write(&samples, text + "{\"program\":\"cut o").unwrap();
     assert_eq!(scratch.json(&[&measure[..], &BLUR].concat())["samples"], 0);

@@ -1,4 +1,4 @@
-//! `tensorwright db` as a person or a script uses it.
+//! `tensorwright db` on the command line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

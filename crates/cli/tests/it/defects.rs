@@ -1,4 +1,4 @@
-//! A compiler that makes mistakes: what tuning says of them, and what it keeps.
+//! Tuning with a miscompiling compiler: reported and kept defects.
 
 use tensorwright::{Module, Program, Schedule};
 use tensorwright_measure::WorkerCommand;
@@ -19,7 +19,7 @@ fn candidates_that_show_mistakes_of_the_compiler_are_kept() {
     let right = program("A(m,k) * B(k,n)");
     let plain = Schedule::default();
     let object = |value| program(value).compile().schedule(plain.clone()).lower()?.object();
-    // Code that computes something else, and something that is no code.
+    // Code that computes something else, and invalid code.
     let wrong = object("A(m,k) + B(k,n)").unwrap();
     let split = Schedule::parse("C: split m 4\n").unwrap();
     let worker = WorkerCommand::new(env!("CARGO_BIN_EXE_tensorwright")).arg("worker");
@@ -45,7 +45,7 @@ fn candidates_that_show_mistakes_of_the_compiler_are_kept() {
     assert!(case.ends_with("--- schedule\n"), "{case}");
     assert!(kept[1].contains("outcome build-failed: "), "{}", kept[1]);
     assert!(kept[1].ends_with("--- schedule\nC: split m 4\n"), "{}", kept[1]);
-    // The winner was compared with the reference here, and the records know it.
+    // The winner was compared with the reference here, and is in the records.
     assert!(journal.store().unwrap().best(&tuned.key).unwrap().is_some());
     std::fs::remove_dir_all(directory).unwrap();
 }

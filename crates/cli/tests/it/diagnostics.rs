@@ -1,5 +1,7 @@
-//! Every diagnostic, whole: the examples of `tests/diagnostics/` are given to the real command, as
-//! their first line says, and what it answers is compared with `tests/diagnostics/snapshots/`.
+//! Snapshot tests of all diagnostics.
+//!
+//! Runs the command in the first line of each example in `tests/diagnostics/`, and compares its
+//! output with `tests/diagnostics/snapshots/`.
 //!
 //! An example is a program (`.tc`), or a schedule (`.sched`) or a manifest (`.toml`) for the programs
 //! in `tests/diagnostics/programs/`; `FILE` in its first line stands for itself.
@@ -35,7 +37,7 @@ fn examples() -> Vec<String> {
     names
 }
 
-/// What the command answered.
+/// The output of the command.
 struct Answer {
     code: Option<i32>,
     stdout: String,
@@ -52,7 +54,7 @@ impl Answer {
             .env_remove("CLICOLOR_FORCE")
             .output()
             .unwrap();
-        // The same text on systems that separate paths and lines in another way.
+        // Normalises path separators and line ends.
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "\n");
         Answer {
             code: output.status.code(),
@@ -127,12 +129,12 @@ fn an_example_named_after_a_code_shows_it() {
 fn every_code_has_an_example() {
     let names = examples();
     for code in Code::ALL {
-        // The first has a text that is too large to keep, and a test of its own; no text is known that
-        // provokes the others, defects of the compiler.
+        // The first needs a text too large to keep, and has its own test; the others are compiler
+        // defects without a known example.
         if matches!(code, Code::SourceTooLarge | Code::KernelFailed | Code::WrongResult) {
             continue;
         }
-        // A kernel that does not end in time needs a device: `crates/device/src/tests/opencl.rs` has one.
+        // A kernel timeout needs a device: `crates/device/src/tests/opencl.rs` tests it.
         if matches!(code, Code::DeadlineExceeded) {
             continue;
         }

@@ -1,5 +1,6 @@
-//! What others wrote is shown and never obeyed: no command passes control characters, changes of direction or
-//! invisible characters on to a terminal, whichever file or word they are in.
+//! Control characters from files and arguments never reach the terminal.
+//!
+//! The same holds for direction changes and invisible characters.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,10 +8,10 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use tensorwright_lang::text::is_obeyed;
 
-/// Colours, a title, a cleared screen, a turned direction and two invisible characters.
+/// Colours, a title, a cleared screen, a direction change and two invisible characters.
 const ESCAPES: &str = "\u{1b}[31m\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}1m\u{202e}\u{200b}\u{e0041}";
 
-/// A folder in which names and contents of files are hostile.
+/// A folder with hostile file names and contents.
 struct Folder(TempDir);
 
 impl Folder {

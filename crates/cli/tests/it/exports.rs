@@ -1,4 +1,4 @@
-//! What `compile` writes is used without Tensorwright: from C and from Rust.
+//! Output of `compile` works without Tensorwright, from C and Rust.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -124,7 +124,7 @@ fn processors_that_lack_what_a_kernel_needs_are_told_so() {
                  popcnt avx f16c bmi avx2 bmi2 avx512f avx512dq avx512cd avx512bw avx512vl lzcnt";
     assert!(header.contains(needs), "{header}");
 
-    // As if this processor lacked something.
+    // Pretends that this processor lacks a feature.
     let wrapper = std::fs::read_to_string(scratch.0.join("dense_call.c")).unwrap();
     let lacking = wrapper.replace("found = dense_has_all() ? 1 : -1", "found = -1");
     assert_ne!(lacking, wrapper);
@@ -168,7 +168,7 @@ def axpy(float a, float(N) x, float(N) y, int k) -> (z) { z(i) = x(i) + (i >= k 
 def q(float(M,K) a, const float(N,K) b) -> (c) { c(m,n) +=! a(m,k)*b(n,k) }
 ";
 
-/// A caller that knows sizes from its command line, and of the kernels their names alone.
+/// A caller that gets sizes from its command line and only knows the kernels' names.
 const STABLE_MAIN: &str = r#"
 #include "nb.h"
 #include "axpy.h"
@@ -224,7 +224,7 @@ fn a_caller_is_linked_with_kernels_of_other_sizes_and_schedules() {
         scratch.run("cc", &[&strict[..], &objects, &["-o", "main"]].concat());
         assert_eq!(scratch.run(scratch.main(), &[]), expected, "{nb} {axpy}");
     }
-    // An object and the functions of another one do not become a program.
+    // An object does not link with the wrapper of another one.
     scratch.write("stale_call.c", &std::fs::read_to_string(scratch.0.join("q_call.c")).unwrap());
     compile("q", &alone);
     let args = ["main.o", "nb.o", "nb_call.c", "axpy.o", "axpy_call.c", "q.o", "stale_call.c"];

@@ -28,7 +28,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A run of a program with sizes, with all that belongs to it.
+/// A run of a program with sizes.
 fn run(n: i64, class: &str, target: &Target) -> Run {
     let program =
         Module::parse("twice.tc", TEXT).unwrap().def("twice").unwrap().bind([("N", n)]).unwrap();
@@ -90,7 +90,7 @@ fn workers_try_what_others_enqueue() {
             (0..).zip(schedules).map(|(number, text)| item(number, text)).collect();
         assert_eq!(fleet.enqueue(&run.info.id, &items).unwrap(), 6);
     }
-    // A run whose text is not what its hash says, and one for another machine.
+    // A run whose text does not match its hash, and one for another machine.
     let mut forged = run(77, &class, &target);
     forged.program.text = forged.program.text.replace('2', "3");
     let mut elsewhere = run(78, &class, &target);
@@ -170,7 +170,7 @@ fn workers_try_what_others_enqueue() {
     assert_eq!(admin(&["quarantine", "w1", "--lift"]).1, "w1 is taken back\n");
 }
 
-/// Asks a server for a page; the status and all that follows.
+/// Requests a page; returns the status and the rest.
 fn get(address: &str, request: &str) -> (u16, String) {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.write_all(format!("{request}\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
@@ -180,7 +180,7 @@ fn get(address: &str, request: &str) -> (u16, String) {
     (status, text)
 }
 
-/// The live page, its data, and figures for Prometheus, with the server of the fleet and without.
+/// The live page, its data and Prometheus metrics, with and without the fleet's server.
 fn pages(server: &Server) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
         .args(["fleet", "serve", "--listen", "127.0.0.1:0", "--db", server.url()])
@@ -210,7 +210,7 @@ fn pages(server: &Server) {
     assert!(text.contains("outcome=\"measured\"} 8\n"), "{text}");
     assert_eq!(get(&address, "POST / HTTP/1.1").0, 405);
     assert_eq!(get(&address, "GET /../etc/passwd HTTP/1.1").0, 404);
-    // Clients that say nothing are no burden.
+    // Silent clients do not block others.
     let idle: Vec<_> = (0..20).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect();
     assert_eq!(get(&address, "GET / HTTP/1.1").0, 200);
     drop(idle);
@@ -218,7 +218,7 @@ fn pages(server: &Server) {
     assert!(child.wait().unwrap().success());
 }
 
-/// What a worker held when it was killed goes to others, and each candidate has one outcome.
+/// The leases of a killed worker go to others, and each candidate has one outcome.
 #[test]
 fn a_worker_that_is_killed_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();

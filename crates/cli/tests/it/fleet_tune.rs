@@ -1,4 +1,4 @@
-//! Runs over a fleet, as processes.
+//! Tuning over a fleet, with real processes.
 //!
 //! `TENSORWRIGHT_FLEET_ITEMS=10000 cargo nextest run -p tensorwright-cli --features fleet killed` kills a run with more candidates.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
@@ -98,7 +98,7 @@ fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Ends a process politely.
+/// Ends a process with SIGTERM.
 fn end(mut child: Child) -> String {
     let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     let begun = Instant::now();
@@ -123,13 +123,13 @@ fn workers_tune_for_a_run_with_any_strategy() {
         assert!(tuned["peak_gflops"].as_f64().unwrap() > 0.0, "the roof is that of a worker");
         assert!(tuned["defects"]["count"] == 0, "{tuned}");
     }
-    // Of the same run nothing was measured twice, and each candidate has one outcome.
+    // No candidate of a run was measured twice, and each has one outcome.
     let twice = "SELECT count(*) FROM (SELECT run_id, schedule FROM items WHERE NOT finals GROUP BY run_id, schedule HAVING count(*) > 1) t";
     assert_eq!(place.count(twice), 0);
     let counts =
         "SELECT (SELECT count(*) FROM items WHERE NOT finals) - (SELECT count(*) FROM trials)";
     assert_eq!(place.count(counts), 0);
-    // Finals came from one machine, in rounds; a best is declared, and `run` uses it.
+    // Finals came from one machine, in rounds; a winner is declared, and `run` uses it.
     assert!(place.count("SELECT count(*) FROM finals WHERE result LIKE '%measured%'") >= 4);
     let store = open_at(&Location::Server(place.url()), Options::default()).unwrap();
     let runs = store.runs(&RunFilter::default()).unwrap();
@@ -173,7 +173,7 @@ fn several_operators_are_tuned_at_the_same_time() {
     end(worker);
 }
 
-/// Users who may call functions and touch no table can do all that they are for.
+/// Users who may only call functions can do everything they need.
 #[test]
 fn roles_suffice() {
     let Some(place) = Place::new() else { return };
@@ -205,7 +205,7 @@ fn roles_suffice() {
         let tuned = as_user("ann", &tune).output().unwrap();
         assert!(tuned.status.success(), "{}", said(&tuned));
         assert!(String::from_utf8_lossy(&tuned.stdout).contains("6 trials in"), "{tuned:?}");
-        assert!(said(&tuned).contains(", which --resume goes on with"), "{}", said(&tuned));
+        assert!(said(&tuned).contains("; --resume continues it"), "{}", said(&tuned));
     }
     assert_eq!(place.count("SELECT count(*) FROM bests"), 1);
     assert!(place.count("SELECT count(*) FROM trials") >= 12);
@@ -223,7 +223,7 @@ fn roles_suffice() {
     end(worker);
 }
 
-/// Ends others when it goes away.
+/// Stops others on drop.
 struct Stopping<'s>(&'s AtomicBool);
 
 impl Drop for Stopping<'_> {
@@ -232,7 +232,7 @@ impl Drop for Stopping<'_> {
     }
 }
 
-/// Works without trying anything: a time that depends on the schedule alone, after a moment.
+/// A fake worker: after a delay, returns a time that depends only on the schedule.
 fn pretend(url: &Url, name: &str, class: &str, moment: Duration, stop: &AtomicBool) {
     let mut fleet = Fleet::connect(url).unwrap();
     let worker = fleet.join(name, class, "a test").unwrap();
@@ -274,14 +274,15 @@ fn pretend(url: &Url, name: &str, class: &str, moment: Duration, stop: &AtomicBo
 fn a_run_that_is_killed_is_gone_on_with_and_nothing_is_tried_twice() {
     let Some(place) = Place::new() else { return };
     let items = std::env::var("TENSORWRIGHT_FLEET_ITEMS").ok();
-    // More than a search draws in vain before it gives up: one that drew its first numbers again would end here.
+    // More candidates than a search draws in vain before it gives up: repeating its first numbers
+    // would end it here.
     let items: u64 = items.and_then(|text| text.parse().ok()).unwrap_or(2000);
     let trials = items.to_string();
     let size = "M=1024,N=1024,K=1024";
     let options = ["--trials", &trials, "--size", size, "--strategy", "random", "--seed", "5"];
     let stop = AtomicBool::new(false);
     let (deaths, tuned) = std::thread::scope(|scope| {
-        // Also if this fails: nobody waits for workers that go on.
+        // Also on failure: workers must not keep running.
         let _stopping = Stopping(&stop);
         for number in 0..4 {
             let (url, class, stop) = (place.url(), &place.class, &stop);
@@ -289,7 +290,8 @@ fn a_run_that_is_killed_is_gone_on_with_and_nothing_is_tried_twice() {
                 pretend(&url, &format!("p{number}"), class, Duration::from_millis(10), stop);
             });
         }
-        // Killed when a fifth more is done, by turns gone on with by its name and by the same command.
+        // Killed after every fifth of the work, and resumed by name and by the same command in
+        // turns.
         let mut fleet = place.fleet();
         let mut deaths = 0;
         for part in 1..5 {
@@ -297,7 +299,7 @@ fn a_run_that_is_killed_is_gone_on_with_and_nothing_is_tried_twice() {
             let name = runs.first().map(|run| run.run.clone()).unwrap_or_default();
             let by_name: &[&str] = if part % 2 == 0 { &["--resume", &name] } else { &[] };
             if part > 1 && by_name.is_empty() {
-                // Who gives no sign of life for 20 s is gone; nobody wants to wait for that here.
+                // A heartbeat timeout takes 20 s; the test does not wait for it.
                 place.count("WITH u AS (UPDATE fleet_runs SET held = '-infinity' RETURNING 1) SELECT count(*) FROM u");
             }
             let mut run = place.tune(&[&options[..], by_name].concat());

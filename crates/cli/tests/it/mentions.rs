@@ -1,4 +1,4 @@
-//! Commands that pages, examples, help texts and messages name are those of the command line.
+//! Checks that commands named in pages, examples, help texts and messages exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use clap::Command;
 use tensorwright_cli::command_line;
 
-/// What is read, from the root on.
+/// Files and folders to read, from the root.
 const PLACES: [&str; 12] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -23,11 +23,11 @@ const PLACES: [&str; 12] = [
     "crates",
 ];
 
-/// What ends the names of files that are read.
+/// The extensions of files to read.
 const ENDS: [&str; 10] =
     ["md", "rs", "py", "tc", "sched", "toml", "yaml", "ipynb", "ts", "justfile"];
 
-/// Where the texts are of other programs, or of nobody's.
+/// Folders with texts of other programs.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "snapshots", "golden"];
 
 fn texts(path: PathBuf, found: &mut Vec<(PathBuf, String)>) {
@@ -38,13 +38,13 @@ fn texts(path: PathBuf, found: &mut Vec<(PathBuf, String)>) {
             entries.for_each(|entry| texts(entry.unwrap().path(), found));
         }
     } else if ENDS.contains(&name.rsplit('.').next().unwrap_or_default()) {
-        // Some examples are not UTF-8 on purpose.
+        // Some examples are invalid UTF-8 on purpose.
         let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).replace("\\\n", " ");
         found.push((path, text));
     }
 }
 
-/// What a line says after the program's name, where this stands alone, after a prompt or in backquotes.
+/// The words after the program's name, where it stands alone, after a prompt or in backquotes.
 fn named(line: &str) -> Vec<&str> {
     const NAME: &str = "tensorwright ";
     let is_command = |at: usize| {
@@ -55,13 +55,13 @@ fn named(line: &str) -> Vec<&str> {
     places.map(|at| line[at + NAME.len()..].split('`').next().unwrap_or_default()).collect()
 }
 
-/// What stands between backquotes on a line.
+/// The parts of a line between backquotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     let is_fence = line.trim_start().starts_with("```");
     line.split('`').skip(1).step_by(2).filter(move |_| !is_fence)
 }
 
-/// The command line, with the flags that all subcommands have in each of them.
+/// The command line, with global flags in every subcommand.
 fn built() -> &'static Command {
     static BUILT: LazyLock<Command> = LazyLock::new(|| {
         let mut command = command_line();
@@ -79,13 +79,13 @@ fn has_flag(command: &Command, flag: &str) -> bool {
     command.get_arguments().any(|argument| argument.get_long() == Some(flag))
 }
 
-/// Whether a word can be that of a subcommand, and not a file, a placeholder or a flag.
+/// Whether a word can be a subcommand, not a file, placeholder or flag.
 fn is_word(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
 }
 
-/// What is wrong with the words that follow the program's name.
+/// The error in the words after the program's name, if any.
 fn wrong(words: &str) -> Option<String> {
     let mut command = built();
     let ends = |word: &&str| ["|", ">", ">>", "&&", "||", ";", "#", "..."].contains(word);
@@ -93,7 +93,7 @@ fn wrong(words: &str) -> Option<String> {
     while let Some(word) = words.next_if(|word| is_word(word)) {
         match subcommand(command, word) {
             Some(next) => command = next,
-            // Built without it.
+            // Built without the feature.
             None if word == "fleet" => return None,
             None if command.has_subcommands() => {
                 return Some(format!("{} has no subcommand {word}", command.get_name()));
@@ -106,7 +106,7 @@ fn wrong(words: &str) -> Option<String> {
     Some(format!("{} has no --{unknown}", command.get_name()))
 }
 
-/// The name of a flag, without its value and what ends a sentence.
+/// The name of a flag, without its value and punctuation.
 fn flag_name(flag: &str) -> &str {
     flag.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default()
 }

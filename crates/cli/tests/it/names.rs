@@ -1,4 +1,4 @@
-//! Names do not matter: what was tuned under some serves under others, and calls capture none.
+//! Renaming a program's tensors and axes does not affect tuning or calls.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -64,13 +64,13 @@ fn what_was_tuned_is_found_under_other_names() {
     let said = scratch.text("run", &other, &verify).1;
     assert!(said.contains("tuned: the schedule of trial"), "{said}");
     assert!(!said.contains("no longer applies"), "{said}");
-    // People read their own names.
+    // Users read their own names.
     let renamed = scratch.text("schedule", &other, &SIZES).0;
     assert_eq!(renamed.lines().count(), schedule.lines().count());
     assert!(renamed.lines().all(|line| line.starts_with("out")), "{renamed}");
     assert!(!renamed.contains("C:") && !renamed.contains(" k"), "{renamed}");
 
-    // Records of both names are one pool: the second run begins with what the first one found.
+    // Both names share records: the second run starts from the results of the first.
     let again = scratch.tuned(&other, &[&SIZES[..], &["--seed", "1"]].concat());
     assert_eq!(again["key"]["program"], tuned["key"]["program"]);
     let keys = Command::new(env!("CARGO_BIN_EXE_tensorwright"))
@@ -80,7 +80,7 @@ fn what_was_tuned_is_found_under_other_names() {
         .unwrap();
     let keys: Value = serde_json::from_slice(&keys.stdout).unwrap();
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
-    // What was tuned last, under whichever names, is what both find.
+    // Both find what was tuned last, under either name.
     let both = [&one, &other].map(|file| scratch.text("schedule", file, &SIZES));
     let same = |said: &str| said.lines().find(|line| line.contains("trial")).map(str::to_owned);
     assert!(same(&both[0].1).is_some());
@@ -112,7 +112,7 @@ fn a_call_captures_no_name_when_it_is_tuned() {
     scratch.text("report", &file, &page);
     let page = std::fs::read_to_string(best).unwrap();
     assert!(page.contains("s_2"), "the index of the callee has a name of its own");
-    // Names by position are nobody's.
+    // Positional names must not be shown.
     let mut words = page.split(|c: char| !c.is_alphanumeric() && c != '_');
     let by_position = |word: &&str| {
         let number = word.strip_prefix("v_").or_else(|| word.strip_prefix("i_"));
@@ -127,7 +127,7 @@ fn a_record_in_the_names_of_its_text_is_found_under_others() {
     let one = scratch.write("one.tc", MATMUL);
     let other = scratch.write("other.tc", &MATMUL.replace("k", "q").replace("m", "x"));
     scratch.tuned(&one, &SIZES);
-    // As an earlier version kept it: the schedule in the names of the program's text.
+    // The format of an earlier version: the schedule in the names of the program's text.
     let records = scratch.0.path().join("records.jsonl");
     let db = |args: &[&str], db: &Path| {
         let mut it = Command::new(env!("CARGO_BIN_EXE_tensorwright"));

@@ -1,4 +1,4 @@
-//! Settings, traces, the doctor, the cache and manual pages, as a person uses them.
+//! Settings, traces, the doctor, the cache and manual pages.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = "def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }\n";
 
-/// A home and a project of its own; nothing of the machine's user is read.
+/// A temporary home and project; nothing of the real user is read.
 struct Home(TempDir);
 
 impl Home {
@@ -82,7 +82,7 @@ fn settings_say_where_they_come_from() {
         "project/tensorwright.toml",
         "# ours\ntarget = \"sse\"\ndatabase = \"db/r.sqlite3\"\n",
     );
-    // Widths depend on where the home is, so the text is compared without runs of spaces.
+    // Column widths depend on the home's path, so runs of spaces are collapsed.
     let text = home.says(&["config"]);
     let words: Vec<String> =
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -99,7 +99,7 @@ fn settings_say_where_they_come_from() {
             "the project's file: ~/project/tensorwright.toml (read)",
         ]
     );
-    // They are used: by what is compiled, and where records are.
+    // The settings are used for compilation and for the location of records.
     let run = home.says(&["run", "twice.tc", "--size", "N=8"]);
     assert!(run.contains("compiled for sse") && run.contains("2 threads"), "{run}");
     let run =
@@ -108,7 +108,7 @@ fn settings_say_where_they_come_from() {
     let missing = home.run(&["db", "ls"], &[]);
     let said = home.without(&missing.stderr);
     assert!(said.contains("there are no records at ~/project/db/r.sqlite3"), "{said}");
-    // Nothing of it with an empty variable.
+    // An empty variable disables all files.
     let output = home.run(&["config", "--format", "json"], &[("TENSORWRIGHT_CONFIG", "")]);
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["files"], serde_json::json!([]));
@@ -183,13 +183,13 @@ fn trials_of_a_run_are_in_its_trace_and_limits_are_kept() {
     assert!(trials.iter().all(|trial| trial["args"]["build_ms"].is_number()), "{trials:?}");
     let show = home.says(&["cache", "show"]);
     assert!(show.contains("  ~/project/r.sqlite3\n") && show.contains("limit 1 B"), "{show}");
-    // The winner stays, whatever the limit is, and that is said.
+    // The winner stays, whatever the limit, and a message says so.
     let trim = home.run(&["cache", "trim", "--limit", "100"], &[]);
     assert_eq!(trim.status.code(), Some(1));
     assert!(home.without(&trim.stderr).contains("the winners alone take"));
     assert!(home.says(&["cache", "trim", "--limit", "1GB"]).starts_with("0 trials removed"));
     assert!(home.says(&["db", "best", "twice.tc", "--size", "N=64"]).contains("twice"));
-    assert!(home.says(&["cache", "clear"]).contains("would be removed; --yes does it"));
+    assert!(home.says(&["cache", "clear"]).contains("would be removed; pass --yes to remove"));
     assert!(Path::new(&home.path("project/r.sqlite3")).exists());
     assert!(home.says(&["cache", "clear", "--yes"]).contains("removed"));
     assert!(!Path::new(&home.path("project/r.sqlite3")).exists());

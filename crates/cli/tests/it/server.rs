@@ -1,4 +1,4 @@
-//! Records on a server, as commands use them.
+//! Records on a server, through the command line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -48,7 +48,7 @@ fn tune_run_report_and_db_take_the_url_of_a_server() {
     stdout(&[&["report"], &gemm[..], &["-o", page.to_str().unwrap()]].concat());
     assert!(page.metadata().unwrap().len() > 10_000);
 
-    // From the server to a file and back is the same.
+    // Exporting and importing preserves the records.
     let (one, two) = (file("one.jsonl"), file("two.jsonl"));
     let export = |db: &str, to: &Path| {
         let output = tensorwright(db, &["db", "export", "-o", to.to_str().unwrap()]);

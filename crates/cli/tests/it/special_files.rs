@@ -1,4 +1,4 @@
-//! What is no plain file, and memory that there is not: an answer, and no waiting without a word.
+//! Special files and low memory: errors instead of hanging or aborting.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -20,7 +20,7 @@ fn shell(folder: &Path, line: &str) -> Command {
     command
 }
 
-/// A folder with a program, a FIFO, and what reads neither.
+/// A folder with a program, a FIFO, and unreadable files.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f.tc"), PROGRAM).unwrap();
@@ -45,7 +45,7 @@ fn a_pipe_that_nobody_writes_to_is_refused() {
         "$T db ls --db pipe",
         "TENSORWRIGHT_CONFIG=pipe $T check f.tc",
     ];
-    // All of them wait at the same time.
+    // All commands wait at the same time.
     let line =
         |line: &&str| shell(folder.path(), &format!("timeout 100 env {line}")).spawn().unwrap();
     let children: Vec<_> = lines.iter().map(line).collect();
@@ -78,7 +78,7 @@ fn a_pipe_that_somebody_writes_to_is_read() {
     let output = shell(folder.path(), line).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     assert!(errors(&output).contains("waiting for /dev/fd/"), "{}", errors(&output));
-    // A FIFO whose writer comes a little later.
+    // A FIFO whose writer starts a little later.
     let output = shell(folder.path(), "(sleep 1; cat f.tc > pipe) & $T check pipe").output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", errors(&output));
@@ -95,7 +95,7 @@ fn an_input_without_end_is_not_read_beyond_its_header() {
         "[E0806] Error: /dev/zero cannot be used: this is not a .npy file: it does not start with NumPy's magic bytes\n   \
          Help: write it with numpy.save\n\n"
     );
-    // A header, and then more than it says.
+    // A header with too much data after it.
     let header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }\n";
     let mut head = b"\x93NUMPY\x01\x00".to_vec();
     head.extend((header.len() as u16).to_le_bytes());
@@ -111,12 +111,12 @@ fn an_input_without_end_is_not_read_beyond_its_header() {
     );
 }
 
-/// Whatever does not fit, the answer is a message: an allocation that fails is no reason to abort.
+/// A failed allocation is an error message, never an abort.
 #[test]
 fn memory_that_there_is_not_is_an_error() {
     let folder = folder();
     let mut refused = String::new();
-    // The tensors have 40 MB each; the first limits are too low for some of them.
+    // The tensors have 40 MB each; the first limits are too low for some.
     for megabytes in (300..=900).step_by(75) {
         let line = format!("ulimit -v {megabytes}000; $T run f.tc --size N=10000000 --untuned");
         let output = shell(folder.path(), &line).output().unwrap();

@@ -1,5 +1,4 @@
-//! Records that somebody else wrote: nothing in them takes the command down, and nothing in them is
-//! used that does not compute what the program says.
+//! Foreign records cannot crash the command or change results.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,7 +38,7 @@ impl Scratch {
         database.execute_batch(sql).unwrap();
     }
 
-    /// Imports a record of a schedule that is said to be very fast, under the key of this machine.
+    /// Imports a supposedly very fast schedule, under the key of this machine.
     fn plant(&self, program: &[&str], run: &str, schedule: &str) {
         let best = self.run(&[&["db", "best"], program, &["--format", "json"]].concat());
         let best: Value = serde_json::from_slice(&best.stdout).unwrap();
@@ -100,8 +99,8 @@ fn a_record_with_a_schedule_that_is_too_large_is_left_out() {
 #[test]
 fn a_record_that_is_wrong_is_not_used() {
     let scratch = Scratch::new("wrong");
-    // The starting value of a sum is computed inside the sum's own loop: whether that is refused or
-    // found out by comparing, it must not be what `run` prints.
+    // The initial value of a sum is computed inside the sum's own loop: whether rejected or
+    // detected by comparison, `run` must not print its result.
     scratch.plant(&DENSE, "planted", "out.0: compute_at out.1 i\n");
     for _ in 0..2 {
         let output = scratch.run(&[&["run"], &DENSE[..], &["--verify"]].concat());
@@ -140,7 +139,7 @@ fn a_damaged_record_is_told_and_left_out() {
 fn names_in_a_database_cannot_talk_to_the_terminal() {
     let scratch = Scratch::new("names");
     scratch.plant(&GEMM, "named", "C: split n 8\n");
-    // Whoever writes such a file does not ask for permission.
+    // Such a file bypasses the command.
     scratch.change(
         "UPDATE programs SET def = def || char(27) || '[2J' || char(155);
          UPDATE runs SET strategy = 'a' || char(27) || ']0;b' || char(7), status = char(27), ended = 1",

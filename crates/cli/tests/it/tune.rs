@@ -1,5 +1,5 @@
-//! `tensorwright tune` as a person or a script uses it: to the end, interrupted, killed, with records
-//! that cannot be used.
+//! `tensorwright tune` on the command line: complete, interrupted and killed runs, and damaged
+//! records.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Scratch {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A run that would take for ever, once it has recorded some trials.
+    /// A run without an end, once it has recorded some trials.
     fn endless(&self) -> Endless {
         let args = [&["tune"], &GEMM[..], &["--trials", "1000000", "--format", "json"]].concat();
         let child =
@@ -79,7 +79,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A run that ends with the test, however that ends.
+/// An endless run that is killed at the end of the test.
 struct Endless(Option<Child>);
 
 impl Endless {
@@ -111,7 +111,7 @@ fn tune<'a>(rest: &[&'a str]) -> Vec<&'a str> {
     [&["tune"], &GEMM[..], rest, &["--format", "json"]].concat()
 }
 
-/// The children of a process that is gone, and processes that wait to be reaped, by their command lines.
+/// Orphaned children of a dead process, and zombies, by their command lines.
 fn left_behind(parent: u32) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -150,7 +150,7 @@ fn the_next_run_finds_the_winner() {
     let untuned = scratch.run(&[&["schedule"], &GEMM[..], &["--untuned"]].concat());
     assert!(untuned.stderr.is_empty());
 
-    // Other sizes are other programs; the records are where their search begins.
+    // Other sizes are other programs; their search starts from these records.
     let other = ["tune", "examples/kernels/gemm.tc", "--def", "gemm", "--size", "M=96,N=64,K=80"];
     let other = scratch.json(&[&other[..], &["--trials", "4", "--format", "json"]].concat());
     assert_eq!(other["status"], "finished");
@@ -192,14 +192,14 @@ fn runs_at_the_same_time_have_records_of_their_own() {
     let runs = runs["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
     for tuned in &both {
-        // Every outcome, and the winner once more if it comes from the other run.
+        // All outcomes, and the winner once more if it comes from the other run.
         let outcomes = tuned["outcomes"].as_object().unwrap();
         let outcomes: u64 = outcomes.values().filter_map(Value::as_u64).sum();
         let run = runs.iter().find(|run| run["id"] == tuned["run"]).unwrap();
         let kept = run["trials"].as_u64().unwrap();
         assert!(kept == outcomes || kept == outcomes + 1, "{kept} of {outcomes}: {run}");
     }
-    // Whichever run ended last has measured its winner beside that of the other.
+    // The run that ended last has measured its winner against that of the other.
     let ended = |tuned: &&Value| {
         let run = runs.iter().find(|run| run["id"] == tuned["run"]).unwrap();
         run["end"]["ended"].as_i64().unwrap()
@@ -215,8 +215,8 @@ fn a_run_that_knows_nothing_measures_beside_the_best() {
     scratch.json(&tune(&["--trials", "25"]));
     let best = || scratch.json(&[&["db", "best"], &GEMM[..], &["--format", "json"]].concat());
     let before = best()["best"]["id"].clone();
-    // Its only candidate is the default schedule. Two schedules that are about as fast may change places
-    // from one process to the next, but none gets there without being measured beside the other.
+    // Its only candidate is the default schedule. Two schedules of similar speed may change places
+    // between processes, but only after being measured against each other.
     let fresh = scratch.json(&tune(&["--trials", "1", "--fresh", "--seed", "9"]));
     let after = best()["best"].clone();
     match fresh["gain"] == "none" {
@@ -252,7 +252,7 @@ fn records_that_cannot_be_written_do_not_stop_a_run() {
     assert_eq!(tuned["status"], "finished");
     assert!(tuned["records_waiting"].as_u64().unwrap() >= 3, "{tuned}");
     assert!(scratch.file("records.sqlite3.pending.jsonl").exists());
-    // Once the damaged file is gone, what waited is written.
+    // After removing the damaged file, the pending records are written.
     std::fs::remove_file(scratch.file("records.sqlite3")).unwrap();
     let again = scratch.json(&tune(&["--trials", "1", "--fresh"]));
     assert_eq!(again["records_waiting"], 0);
@@ -314,7 +314,7 @@ fn a_summary_names_every_operator() {
         "gemm K=32,M=32,N=32: not tuned: there was no trial for it; 3 would reach all operators"
     );
 
-    // So it is with time, of which there is none here.
+    // The same with no time left.
     let path = three_operators(&scratch, "time = \"1ms\"");
     let output = scratch.run(&["tune", "--manifest", &path]);
     let said = String::from_utf8(output.stdout).unwrap();
@@ -401,7 +401,7 @@ fn a_time_is_kept() {
     let begun = Instant::now();
     let tuned = scratch.json(&tune(&["--time", "6s"]));
     assert_eq!(tuned["status"], "finished");
-    // Wide: the machine may be busy.
+    // A wide limit: the machine may be busy.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     let seconds = |name: &str| tuned[name].as_f64().unwrap();
     let phases = ["start_seconds", "search_seconds", "finals_seconds"].map(seconds);
@@ -442,7 +442,7 @@ fn a_space_is_shown_and_has_the_papers_size() {
         let gemm = ["space", "examples/kernels/gemm.tc", "--def", "gemm", "--size", &extents];
         let space = scratch.json(&[&gemm[..], &["--preset", "gbfs", "--format", "json"]].concat());
         assert_eq!(space["size"].to_string(), size);
-        // Every rule was counted by enumeration, the first of them leaving all.
+        // Every rule was counted by enumeration, starting with all points.
         assert_eq!(space["rules"][0]["left"].to_string(), size);
     }
     // A layer of YOLO has more than a billion schedules.
@@ -483,13 +483,13 @@ fn in_one_shot_the_model_chooses() {
         String::from_utf8(printed.stdout).unwrap()
     };
     assert_eq!(schedule(), chosen["schedule"].as_str().unwrap());
-    // The same choice again changes nothing, and measuring goes on from it.
+    // The same choice again changes nothing, and a search starts from it.
     assert_eq!(tune(&BLUR, "one-shot")["schedule"], chosen["schedule"]);
     let top5 = tune(&BLUR, "top5");
     assert!(top5["trials"].as_u64().unwrap() <= 6, "{top5}");
     assert_eq!(schedule(), top5["schedule"].as_str().unwrap());
     assert!(top5["gain"] == "none" || top5["gain"]["significant"].is_object(), "{top5}");
-    // One stage has the schedule that is used without tuning.
+    // A single stage has the default schedule.
     let untuned = scratch.run(&[&["schedule"], &GEMM[..], &["--untuned"]].concat());
     let gemm = tune(&GEMM, "one-shot");
     assert_eq!((&gemm["origin"], &gemm["trials"]), (&"default".into(), &1.into()));
@@ -513,7 +513,7 @@ fn five_are_measured_and_the_fastest_wins() {
             "default" => assert_eq!(tuned["gain"], "none"),
             found => assert!(found == origin && tuned["gain"]["significant"].is_object()),
         }
-        // What the same choice has measured is known, unless it was cut short.
+        // The results of the same choice are known, unless it was cut short.
         assert!(tune(of)["trials"].as_u64().unwrap() <= 6);
     }
 }
@@ -543,7 +543,7 @@ fn autotuning_tries_pipelines_and_never_ends_with_less_than_the_default_schedule
             (&"as written".into(), &Value::Array(vec![]))
         );
     }
-    // A space of tiles alone has no room for them.
+    // A space of tiles only cannot contain them.
     let tiles = ["--preset", "tiles", "--trials", "4", "--fresh", "--format", "json"];
     let tiles = scratch.json(&[&["tune"], &BLUR[..], &tiles[..]].concat());
     assert_eq!(tiles["pipelines"]["outcomes"], serde_json::json!({}));
@@ -557,7 +557,7 @@ fn a_search_over_many_stages_keeps_the_time() {
     let begun = Instant::now();
     let tuned = scratch.json(&[&chain[..], &["--time", "8s", "--format", "json"]].concat());
     assert_eq!(tuned["status"], "finished");
-    // Wide: the machine may be busy.
+    // A wide limit: the machine may be busy.
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
 }
 
@@ -583,7 +583,8 @@ fn trials_say_which_algorithm_they_belong_to_and_who_proposed_them() {
     assert!(algorithms.contains("as written"), "{algorithms:?}");
     assert!(algorithms.iter().any(|word| word.contains("winograd")), "{algorithms:?}");
     assert_eq!(trials[0]["origin"], "default");
-    // Searches begin with points that the cost model puts first; later ones are those of the portfolio's members.
+    // Searches start from points that the cost model prefers; later ones come from the portfolio's
+    // members.
     let origins = words("origin");
     assert!(origins.contains("ranked") && origins.len() > 2, "{origins:?}");
     let known = |word: &String| {
@@ -591,7 +592,7 @@ fn trials_say_which_algorithm_they_belong_to_and_who_proposed_them() {
             || tensorwright_search::find(word).is_some()
     };
     assert!(origins.iter().all(known), "{origins:?}");
-    // What lists trials shows both.
+    // The list of trials shows both.
     let run = &lines_of(&text, "/run/info/id")[0];
     let shown = scratch.json(&["db", "show", run, "--format", "json"]);
     let counts = shown["origins"].as_object().unwrap();
@@ -600,9 +601,9 @@ fn trials_say_which_algorithm_they_belong_to_and_who_proposed_them() {
     let shown = scratch.run(&["db", "show", run]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("origins   ") && shown.contains(" ranked"), "{shown}");
-    // Which of them is the fastest is for the machine to say. Names are those of the text.
+    // Which of them is fastest depends on the machine. Names are those of the text.
     assert!(shown.contains("algorithm") && shown.contains("  out: winograd h w by "), "{shown}");
-    // A program of other sizes begins with what was found here.
+    // A program of other sizes starts from these results.
     let sizes = ["--size", "B=1,IP=64,OP=64,H=28,W=28,KH=3,KW=3"];
     scratch.json(
         &[&["tune"], &CONV[..3], &sizes, &fast[..2], &["--trials", "4", "--format", "json"]]
@@ -638,24 +639,24 @@ fn an_imported_record_that_is_not_exact_is_used_only_where_that_is_allowed() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (text(&output.stdout), text(&output.stderr))
     };
-    let rounding = "rounding: the schedule computes with other numbers than the text names";
+    let rounding = "rounding: the schedule uses rewrites that round differently";
     for exact in [&[][..], &["--precision", "exact"], &["--exact"]] {
         let (out, err) = run(exact);
         assert!(err.contains("computes with other numbers than the program names and is not used"));
         assert!(!out.contains(rounding), "{out}");
     }
-    // What was found for `exact` serves `fast`, after it was verified again.
+    // Results for `exact` serve `fast`, after another verification.
     let (out, err) = run(&["--precision", "fast"]);
     assert!(err.contains("made for another precision and verified again"), "{err}");
     assert!(out.contains(rounding) && out.contains("verified: agrees"), "{out}");
-    // A person may write what they like.
+    // A user's schedule may use anything.
     let schedule = scratch.file("w.sched");
     std::fs::write(&schedule, "out: winograd h w by 4\n").unwrap();
     let (out, err) = run(&["--schedule", schedule.to_str().unwrap()]);
     assert!(out.contains(rounding) && err.is_empty(), "{out}{err}");
 }
 
-/// What every command says of a device that is not here.
+/// The messages of all commands for a missing device.
 #[test]
 fn devices_that_are_not_here_are_refused_as_by_run() {
     let scratch = Scratch::new("target");

@@ -1,4 +1,6 @@
-//! Example kernels are tuned end to end with a small budget. All of them take a quarter of an hour: `.ci/run full`.
+//! Tunes example kernels end to end with a small budget.
+//!
+//! All of them take a quarter of an hour: `.ci/run full`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,8 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Kernels that differ in kind: products, convolutions, windows, rows, recurrences, scatters, gathers, narrow types,
-/// copies, pipelines.
+/// Kernels of different kinds: products, convolutions, windows, rows, recurrences, scatters,
+/// gathers, narrow types, copies, pipelines.
 const KINDS: [&str; 12] = [
     "gemm",
     "conv2d_padded",
@@ -38,7 +40,7 @@ fn all_on_two_threads() {
     assert!(tune(2, |_| true) > 100);
 }
 
-/// Tunes definitions; how many.
+/// Tunes definitions; returns how many.
 fn tune(threads: u32, is_wanted: impl Fn(&str) -> bool) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join("examples/golden/cases.json")).unwrap();

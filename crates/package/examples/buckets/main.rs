@@ -1,5 +1,6 @@
-//! What it costs that a size varies: packaged kernels that cover a range beside kernels that are made
-//! for one value each, called in turns from a C program.
+//! The cost of dynamic sizes: bucketed kernels against exact ones.
+//!
+//! Both are packaged and called in turns from a C program.
 //!
 //! ```text
 //! cargo run --release -p tensorwright-package --example buckets
@@ -18,16 +19,16 @@ use tensorwright_tuner::{Manifest, SizeRange};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
-/// What the sizes are that do not vary.
+/// The fixed sizes.
 const FIXED: i64 = 256;
 
 /// The range.
 const LAST: i64 = 512;
 
-/// Values between buckets that are measured.
+/// How many values between buckets are measured.
 const BETWEEN: usize = 40;
 
-/// The program that measures.
+/// The measuring program.
 const TIMER: &str = include_str!("timer.c");
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The highest level that runs here.
+/// The highest level that this machine supports.
 fn best_level() -> Option<&'static str> {
     let runs = |name: &&str| Target::named(name).is_ok_and(|t| t.check_runs_here().is_ok());
     Level::ALL.into_iter().rev().find(runs)
@@ -94,7 +95,8 @@ fn measure(folder: &Path, varying: &str, level: &str) -> Result<Vec<Measured>, B
     Ok(measured.collect())
 }
 
-/// Compiles and runs the C program; nanoseconds of covered and exact kernels for each value.
+/// Compiles and runs the C program; returns nanoseconds of bucketed and exact kernels for each
+/// value.
 fn run_timer(
     folder: &Path,
     varying: &str,

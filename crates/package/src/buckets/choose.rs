@@ -1,24 +1,23 @@
-//! Which values of a varying size have kernels of their own, if nobody has said.
+//! Selects the values of a dynamic size that get kernels (buckets).
 //!
 //! ```text
 //! 1..100  ->  1 2 3 4 5 6 7 8 10 12 14 16 20 24 28 32 40 48 56 64 80 96 100
 //! ```
 //!
-//! Small values all have one: rounding 3 up to 4 costs a third. Above, each is at most a quarter
-//! larger than the one before, so that padding to the next never costs more than that, and of the
-//! numbers in reach it is the one with the largest power of two in it, because vectors and register
-//! tiles then fit.
+//! Every small value has one: rounding 3 up to 4 costs a third. Larger ones grow by at most a
+//! quarter, which bounds the padding, and are divisible by the largest possible power of two, so
+//! that vectors and register tiles fit.
 
 use tensorwright_tuner::SizeRange;
 
-/// Up to here every value has a kernel.
+/// The largest value up to which every value has a kernel.
 const SMALL: i64 = 8;
 
 /// The largest power of two that matters: the lanes of the widest vector of floats.
 const LANES: i64 = 16;
 
-/// The values of a range for which there are kernels, in ascending order: those that it names, or a
-/// default choice. The last one is the end of the range.
+/// The buckets of a range, in ascending order: the named ones or a default choice. The last one is
+/// the end of the range.
 #[must_use]
 pub fn choose(range: &SizeRange) -> Vec<i64> {
     if !range.buckets.is_empty() {

@@ -1,20 +1,20 @@
-//! What the kernels of buckets and the copies around them cost, in cycles.
+//! Cost estimates of bucketed kernels and their copies, in cycles.
 
 use super::{Buckets, Costs, Layout, Prices};
 
-/// Cycles that a call costs whatever it computes.
+/// The overhead of a call in cycles.
 const CALL: f64 = 60.0;
 
-/// Bytes that are copied in a cycle.
+/// Bytes copied per cycle.
 const COPY_BYTES: f64 = 8.0;
 
-/// Cycles that a row costs whatever its length.
+/// The overhead of copying a row in cycles.
 const COPY_ROW: f64 = 12.0;
 
-/// Cycles in a second, about: what makes times of kernels comparable with estimates of copies.
+/// The assumed clock rate in Hz, which makes measured times comparable with estimates.
 const CLOCK: f64 = 3e9;
 
-/// The cycles of the kernels of buckets, as estimated for each, and as far as their times are known, as measured.
+/// The cycles of each bucket's kernel: measured where known, otherwise scaled estimates.
 #[must_use]
 pub fn measured_cycles(values: &[i64], estimates: &[f64], seconds: &[Option<f64>]) -> Vec<f64> {
     let mut prices = Prices::default();
@@ -30,7 +30,7 @@ pub fn measured_cycles(values: &[i64], estimates: &[f64], seconds: &[Option<f64>
     values.iter().map(|value| prices.of(*value, estimate)).collect()
 }
 
-/// The costs of buckets whose kernels take so many cycles each.
+/// The costs of buckets with these kernel cycles.
 #[must_use]
 pub fn costs(buckets: &Buckets, cycles: &[f64]) -> Costs {
     let layouts = buckets.layouts();
@@ -52,7 +52,7 @@ mod tests {
     fn times_of_records_replace_estimates() {
         let (values, estimates) = ([4, 8, 16], [100.0, 200.0, 400.0]);
         assert_eq!(measured_cycles(&values, &estimates, &[None; 3]), estimates);
-        // What was tuned is twice as fast as the model thought, so the others are too.
+        // A tuned kernel twice as fast as estimated halves the other estimates.
         let found = measured_cycles(&values, &estimates, &[None, Some(100.0 / CLOCK), None]);
         assert!(found.iter().zip([50.0, 100.0, 200.0]).all(|(a, b)| (a - b).abs() < 1e-6));
         assert_eq!(measured_cycles(&values, &estimates, &[Some(0.0); 3]), estimates);

@@ -1,35 +1,35 @@
-//! With which kernels each value of a varying size is computed.
+//! Selects the kernels that compute each value of a dynamic size.
 //!
 //! ```text
 //! buckets 1 2 4 8 16:   11 -> 8 and 4      the second kernel computes one element again
 //!                       15 -> 16           with one element of padding
 //! ```
 //!
-//! A value that is a bucket has its own kernel. For the others, the cheapest cover is found by dynamic
-//! programming over what is left to cover: kernels of at most the value, one after the other, the last
-//! one moved back so that it ends where the tensors end; or one kernel of more, on padded copies.
+//! A value that is a bucket has its own kernel. For the others, dynamic programming over the
+//! remaining length finds the cheapest cover: consecutive kernels of at most the value, the last
+//! one moved back to end with the tensors; or one larger kernel on padded copies.
 
 use super::variation::Kind;
 
-/// Slices with kernels of the same bucket, one after the other.
+/// Consecutive slices with kernels of the same bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// The number of the bucket.
     pub bucket: usize,
-    /// How many slices.
+    /// The number of slices.
     pub count: usize,
 }
 
-/// What kernels and copies cost, in one unit whatever it is.
+/// The costs of kernels and copies, in any common unit.
 #[derive(Debug, Clone)]
 pub struct Costs {
     /// A call of the kernel of each bucket.
     pub kernels: Vec<f64>,
-    /// What a slice costs beside its kernel if its tensors are copied, per unit of the size.
+    /// The cost of copying the tensors of a slice, per unit of the size.
     pub copy_per_step: f64,
-    /// What copying costs however few elements there are: a loop over the rows of all tensors.
+    /// The fixed cost of copying: a loop over the rows of all tensors.
     pub copy_once: f64,
-    /// Whether a slice is copied even if it is as long as its kernel: the size is not outermost.
+    /// Whether even full slices are copied, because the size is not outermost.
     pub always_copies: bool,
 }
 
@@ -38,7 +38,7 @@ impl Costs {
         self.copy_once + self.copy_per_step * bucket as f64
     }
 
-    /// A slice that lies inside of the value.
+    /// The cost of a slice within the value.
     fn inside(&self, number: usize, bucket: i64) -> f64 {
         self.kernels[number] + if self.always_copies { self.copy(bucket) } else { 0.0 }
     }
@@ -72,10 +72,10 @@ pub fn covers(first: i64, buckets: &[i64], kind: Kind, costs: &Costs) -> Vec<Vec
     covers
 }
 
-/// The cheapest way to cover so many elements with buckets that are all allowed, by their number.
+/// The cheapest covers by length, with all buckets allowed.
 #[derive(Debug, Default)]
 struct Inside {
-    /// The cost, and the bucket that comes first.
+    /// The cost and the first bucket.
     best: Vec<(f64, usize)>,
 }
 
@@ -90,7 +90,7 @@ impl Inside {
                 (costs.inside(number, *bucket) + rest, number)
             };
             let options = buckets.iter().enumerate().map(option);
-            // Of equal ones the larger: fewer calls.
+            // Of equal costs the larger bucket: fewer calls.
             let best = options.min_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
             self.best.push(best.unwrap_or((f64::INFINITY, 0)));
         }
@@ -100,7 +100,7 @@ impl Inside {
         self.best.get(value as usize).map_or(f64::INFINITY, |best| best.0)
     }
 
-    /// The buckets of the cheapest cover, the largest first.
+    /// The buckets of the cheapest cover, largest first.
     fn cover(&self, value: i64, buckets: &[i64]) -> Vec<Run> {
         let mut numbers = Vec::new();
         let mut left = value;
@@ -153,7 +153,7 @@ mod tests {
             "8+4+1", "8+4+2", "8+4+2+1", "16",
         ];
         assert_eq!(found, expected);
-        // Where every call costs much, fewer are made.
+        // Expensive calls lead to fewer of them.
         let dear = costs(&[5.0, 5.5, 6.0, 8.0, 12.0]);
         let found = text(9, &buckets, Kind::Sliced, &dear);
         let expected = ["8+1", "8+2", "8+4", "8+4", "8+8", "8+8", "8+8", "16"];
@@ -180,7 +180,7 @@ mod tests {
             let is_padded = cover.len() == 1 && cover[0].count == 1;
             let bucket = buckets[cover[0].bucket];
             let found = cost(&cover) + if is_padded { costs.copy(bucket) } else { 0.0 };
-            // All numbers of slices of each bucket.
+            // All counts of slices of each bucket.
             let mut best = f64::INFINITY;
             for a in 0..5 {
                 for b in 0..4 {

@@ -1,4 +1,4 @@
-//! [`BucketedKernel`]: a varying size in this process.
+//! [`BucketedKernel`]: in-process kernels for a dynamic size.
 
 use std::collections::BTreeMap;
 
@@ -40,14 +40,14 @@ pub struct BucketedKernel {
     /// The name of the size.
     name: String,
     range: SizeRange,
-    /// The values that have kernels, in ascending order.
+    /// The buckets, in ascending order.
     values: Vec<i64>,
     kernels: Vec<Kernel>,
-    /// How the values between them are computed; `None` if every value has a kernel.
+    /// How other values are computed; `None` if every value has a kernel.
     between: Option<Between>,
 }
 
-/// How values that have no kernel are computed.
+/// How values without a kernel are computed.
 #[derive(Debug)]
 struct Between {
     buckets: Buckets,
@@ -55,10 +55,10 @@ struct Between {
 }
 
 impl BucketedKernel {
-    /// Compiles the kernels that cover a range of the size `name`; the other sizes are `fixed`.
+    /// Compiles kernels for a range of the size `name`; the other sizes are `fixed`.
     ///
     /// # Errors
-    /// Sizes that do not bind, a size that cannot vary, and what compiling refuses.
+    /// Sizes that do not bind, a size that cannot be dynamic, and compile errors.
     pub fn new(
         def: &Def<'_>,
         fixed: &BTreeMap<String, i64>,
@@ -87,14 +87,13 @@ impl BucketedKernel {
         Ok(Self { name: name.to_owned(), range: range.clone(), values, kernels, between })
     }
 
-    /// The values that have kernels of their own.
+    /// The buckets.
     #[must_use]
     pub fn buckets(&self) -> &[i64] {
         &self.values
     }
 
-    /// The buckets whose kernels compute a value, in the order in which they run; empty for a value
-    /// outside of the range.
+    /// The buckets whose kernels compute a value, in execution order; empty outside of the range.
     #[must_use]
     pub fn cover(&self, value: i64) -> Vec<i64> {
         if self.kernel(value).is_some() {
@@ -113,7 +112,8 @@ impl BucketedKernel {
         self.kernels.get(self.values.binary_search(&bucket).ok()?)
     }
 
-    /// By how much rounding errors may exceed those of the program's own sums, whatever the value.
+    /// The factor by which rounding errors may exceed those of the program's own sums, for any
+    /// value.
     #[must_use]
     pub fn error_growth(&self) -> f64 {
         let growth = self.kernels.iter().map(|kernel| kernel.lowered().error_growth());
@@ -123,8 +123,7 @@ impl BucketedKernel {
     /// Runs for a value of the size. Slices are copied.
     ///
     /// # Errors
-    /// A value outside of the range, inputs that are missing or do not fit, and subscripts from data
-    /// that are out of bounds.
+    /// A value outside of the range, missing or invalid inputs, and out-of-bounds data subscripts.
     pub fn run(&self, value: i64, inputs: &Inputs) -> Result<Results, Diagnostics> {
         if let Some(kernel) = self.kernel(value) {
             return Ok(kernel.run(inputs)?.into_iter().collect());
@@ -141,7 +140,7 @@ impl BucketedKernel {
         let mut results = tensors.results();
         let mut begin = 0;
         for bucket in cover {
-            // The last slice ends where the tensors end; one that is longer than they are is padded.
+            // The last slice ends with the tensors; one longer than the tensors is padded.
             let at = if begin + bucket <= value { begin } else { (value - bucket).max(0) };
             let slice = Slice { value: value as usize, at: at as usize, bucket: bucket as usize };
             let kernel = self.kernel(bucket).unwrap_or(largest);
@@ -162,7 +161,7 @@ impl BucketedKernel {
     }
 }
 
-/// The inputs and outputs of a call for a value that has no kernel.
+/// The inputs and outputs of a call for a value without a kernel.
 struct Tensors<'a> {
     between: &'a Between,
     program: &'a Program,
@@ -227,7 +226,7 @@ impl<'a> Tensors<'a> {
                 }
                 false => Buffer::from_bytes(tensor.dtype, &shape, bytes),
             };
-            // Inputs that cannot be copied are missing, and the kernel says so.
+            // Inputs that cannot be copied stay missing, which the kernel reports.
             inputs.extend(part.ok().map(|part| (tensor.name.clone(), part)));
         }
         let outputs = kernel.run(&inputs)?;

@@ -1,4 +1,4 @@
-//! How a tensor lies in memory along a size that varies, and how slices of it are copied.
+//! Tensor layout along a dynamic size, with slice copies.
 //!
 //! ```text
 //! B(k,n), N varies:  rows = K, each of N steps of 4 bytes
@@ -9,40 +9,40 @@ use tensorwright::ir::Tensor;
 
 use super::Padding;
 
-/// How a tensor lies in memory along a size.
+/// The layout of a tensor along a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// The number of rows: the product of the extents further out.
+    /// The number of rows: the product of the outer extents.
     pub rows: usize,
-    /// The bytes of one step along the size: the product of the extents further in.
+    /// The bytes of one step along the size: the product of the inner extents.
     pub step: usize,
-    /// Whether a row has as many steps as the size says; otherwise it has one.
+    /// Whether a row's length is the size; otherwise it is one step.
     pub varies: bool,
 }
 
-/// The part of a value that a kernel of a bucket computes.
+/// The part of a value that one kernel computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
     /// The value.
     pub(super) value: usize,
-    /// Where the part begins.
+    /// The start of the part.
     pub(super) at: usize,
-    /// The steps that the kernel has.
+    /// The length of the kernel.
     pub(super) bucket: usize,
 }
 
 impl Slice {
-    /// The steps of the kernel that are inside of the value.
+    /// The steps of the kernel within the value.
     fn valid(self) -> usize {
         self.bucket.min(self.value - self.at)
     }
 }
 
 impl Layout {
-    /// Of nothing.
+    /// An empty layout.
     pub(super) const EMPTY: Self = Self { rows: 0, step: 0, varies: false };
 
-    /// The layout of a tensor of which one dimension may vary.
+    /// The layout of a tensor with at most one dynamic dimension.
     #[must_use]
     pub fn of(tensor: &Tensor, dimension: Option<usize>) -> Self {
         let bytes = tensor.dtype.bytes();
@@ -61,7 +61,7 @@ impl Layout {
         self.rows * self.step * if self.varies { value } else { 1 }
     }
 
-    /// The bytes of a slice as the kernel wants them, with what is beyond the value padded.
+    /// The bytes of a slice in the kernel's layout, padded beyond the value.
     pub(super) fn gather(&self, from: &[u8], slice: Slice, padding: Padding) -> Vec<u8> {
         let mut to = vec![0; self.bytes(slice.bucket)];
         let valid = slice.valid() * self.step;
@@ -77,7 +77,7 @@ impl Layout {
         to
     }
 
-    /// Puts what a kernel computed for a slice where it belongs.
+    /// Writes a kernel's results for a slice back.
     pub(super) fn scatter(&self, from: &[u8], slice: Slice, to: &mut [u8]) {
         let valid = slice.valid() * self.step;
         for (row, from) in from.chunks_exact(slice.bucket * self.step).enumerate() {

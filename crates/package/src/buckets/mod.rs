@@ -1,4 +1,4 @@
-//! Buckets: kernels for some values of a size, with which every value of a range is computed.
+//! Buckets: kernels for some values of a size that together cover a range.
 //!
 //! | file | concern |
 //! | --- | --- |
@@ -40,15 +40,15 @@ use tensorwright_tuner::SizeRange;
 
 use self::variation::Varying;
 
-/// Up to so many values of a size that cannot vary each have a kernel of their own.
+/// A size that cannot be dynamic may have at most this many values, each with its own kernel.
 const MOST_EXACT: i64 = 32;
 
 /// How a range of a size is computed.
 #[derive(Debug, Clone)]
 pub enum Ranged {
-    /// Kernels of some values cover all.
+    /// By kernels of some values.
     Covered(Buckets),
-    /// Every value has a kernel of its own.
+    /// By one kernel per value.
     Each(Vec<(i64, Program)>),
 }
 
@@ -56,19 +56,19 @@ pub enum Ranged {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Buckets {
-    /// The values that are covered.
+    /// The covered values.
     pub range: SizeRange,
-    /// The values that have kernels, in ascending order, with their programs.
+    /// The buckets with their programs, in ascending order.
     pub list: Vec<(i64, Program)>,
-    /// How the size varies.
+    /// The kind of variation.
     pub variation: Variation,
 }
 
 impl Ranged {
-    /// Works out how to compute a definition for every value of one of its sizes.
+    /// Plans the computation of a definition for every value of one of its sizes.
     ///
     /// # Errors
-    /// Sizes that do not bind, and a size that cannot vary over a range that is long.
+    /// Sizes that do not bind, and a size that cannot be dynamic over a long range.
     pub fn of(
         def: &Def<'_>,
         fixed: &BTreeMap<String, i64>,
@@ -101,7 +101,7 @@ impl Ranged {
         }
     }
 
-    /// The values that have kernels, in ascending order, with their programs.
+    /// The values with kernels, in ascending order, with their programs.
     #[must_use]
     pub fn list(&self) -> &[(i64, Program)] {
         match self {
@@ -111,10 +111,10 @@ impl Ranged {
     }
 }
 
-/// How a size varies between two of its values, by the programs for them.
+/// The variation of a size between two values, from their programs.
 ///
 /// # Errors
-/// Why a kernel of one value cannot be used for the other.
+/// Why a kernel of one value cannot compute the other.
 pub fn variation(
     (program, value): (&ir::Program, i64),
     (other, other_value): (&ir::Program, i64),
@@ -165,7 +165,8 @@ fn refused(name: &str, refusal: &Refusal, list: &[(i64, Program)]) -> Diagnostic
 }
 
 impl Buckets {
-    /// A constant input that varies is sliced anew in every call, so that nothing can be prepared of it.
+    /// Clears `const` of inputs with the dynamic size: they are sliced in every call, so nothing
+    /// can be prepared.
     fn without_varying_constants(mut self) -> Self {
         let varies = |(_, program): &(i64, Program)| {
             let inputs = program.inputs().iter().zip(&self.variation.dimensions);
@@ -179,13 +180,13 @@ impl Buckets {
         self
     }
 
-    /// The values that have kernels.
+    /// The buckets.
     #[must_use]
     pub fn values(&self) -> Vec<i64> {
         self.list.iter().map(|(value, _)| *value).collect()
     }
 
-    /// How a tensor of the program lies in memory along the size.
+    /// The layout of a tensor along the size.
     #[must_use]
     pub fn layout(&self, id: TensorId) -> Layout {
         let dimension = self.variation.dimensions.get(id.0 as usize).copied().flatten();
@@ -193,7 +194,7 @@ impl Buckets {
         tensor.map_or(Layout::EMPTY, |tensor| Layout::of(tensor, dimension))
     }
 
-    /// How the inputs and then the outputs lie in memory along the size.
+    /// The layouts of inputs and then outputs along the size.
     #[must_use]
     pub fn layouts(&self) -> Vec<Layout> {
         let Some((_, program)) = self.list.first() else { return Vec::new() };

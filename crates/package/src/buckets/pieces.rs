@@ -1,13 +1,13 @@
-//! How a size of any value is cut where no range of it is known ahead.
+//! Cuts sizes without a known range into pieces of few lengths.
 //!
 //! ```text
 //! 1000  ->  768 at 0, 256 at 744
 //! 1030  ->  1024 at 0, 6 at 1024
 //! ```
 //!
-//! Kernels have few lengths, two between powers of two, so that a few dozen serve all values.
+//! There are two lengths per power of two, so that a few dozen kernels serve all values.
 
-/// Whether pieces of this length have kernels: 1 to 8, and two lengths between powers of two.
+/// Whether pieces of this length have kernels: 1 to 8, then two lengths per power of two.
 #[must_use]
 pub fn is_piece(length: i64) -> bool {
     length <= 8 || largest_piece(length) == length
@@ -23,7 +23,7 @@ pub fn largest_piece(length: i64) -> i64 {
     if length >= power + power / 2 { power + power / 2 } else { power }
 }
 
-/// To what a size is rounded up that cannot be cut: by a fifth at most, beyond 8.
+/// The rounded-up length for a size that cannot be cut: at most a fifth larger, beyond 8.
 #[must_use]
 pub fn round_up(value: i64) -> i64 {
     if value <= 8 {
@@ -33,17 +33,17 @@ pub fn round_up(value: i64) -> i64 {
     (value + step - 1) / step * step
 }
 
-/// The most ways to cover a value that are looked at.
+/// The most covers to evaluate.
 const MOST_TRIED: usize = 2000;
 
-/// The most pieces of a value, unless the longest that fit are more.
+/// The most pieces of a value, unless the longest lengths need more.
 const MOST_PIECES: usize = 12;
 
-/// How many lengths of pieces are tried in one place, from the longest that fits.
+/// How many lengths are tried per position, from the longest that fits.
 const TRIED_LENGTHS: usize = 5;
 
-/// The pieces that cover a value at the least cost: where each starts, and its length. The last one is moved back to end
-/// where the value ends, and computes again what others have computed.
+/// The cheapest pieces that cover a value: start and length of each. The last one is moved back to
+/// end with the value, and recomputes some elements.
 #[must_use]
 pub fn pieces(value: i64, cost: impl Fn(i64) -> f64) -> Vec<(i64, i64)> {
     let mut search = Search::new(value, cost);
@@ -59,9 +59,9 @@ pub fn pieces(value: i64, cost: impl Fn(i64) -> f64) -> Vec<(i64, i64)> {
 
 /// Branch and bound over pieces in descending order.
 struct Search {
-    /// The lengths that fit, with the cost of each, the longest first.
+    /// The lengths that fit with their costs, longest first.
     lengths: Vec<(i64, f64)>,
-    /// The least cost of a step along the size.
+    /// The least cost per step along the size.
     step: f64,
     chosen: Vec<i64>,
     best: Vec<i64>,
@@ -82,7 +82,7 @@ impl Search {
         Self { lengths, step, chosen: Vec::new(), best: Vec::new(), least: f64::INFINITY, tried: 0 }
     }
 
-    /// Covers what is left with lengths from number `from` on.
+    /// Covers the rest with lengths from number `from` on.
     fn extend(&mut self, from: usize, left: i64, cost: f64) {
         if left <= 0 {
             if cost < self.least {
@@ -96,7 +96,7 @@ impl Search {
         if is_hopeless || is_enough && !self.best.is_empty() {
             return;
         }
-        // The longest that fits inside, then shorter ones, then the shortest that covers all that is left.
+        // The longest that fits, then shorter ones, then the shortest that covers the rest.
         let inside = self.lengths[from..].partition_point(|(length, _)| *length > left) + from;
         let inside_ones = (inside..self.lengths.len()).take(TRIED_LENGTHS);
         let covers_all = inside.checked_sub(1).filter(|number| *number >= from);
@@ -141,14 +141,14 @@ mod tests {
         let usual = |length: i64| 30.0 + length as f64;
         assert_eq!(lengths(1000, &usual), [768, 256]);
         assert_eq!(lengths(1030, &usual), [1024, 6]);
-        // A kernel that is slow is avoided, however well it fits.
+        // A slow kernel is avoided, however well it fits.
         let slow = |length: i64| usual(length) * if length == 1024 { 3.0 } else { 1.0 };
         assert_eq!(lengths(1030, &slow), [768, 256, 6]);
         assert_eq!(lengths(1024, &slow), [768, 256]);
-        // Long pieces whose data leaves the cache.
+        // Long pieces exceed the cache.
         let cached = |length: i64| 30.0 + length as f64 * if length > 256 { 2.0 } else { 1.0 };
         assert_eq!(lengths(768, &cached), [256, 256, 256]);
-        // What is computed twice is cheaper than a call.
+        // Recomputation is cheaper than another call.
         assert_eq!(lengths(100, &|length| 1000.0 + length as f64), [96, 4]);
         assert_eq!(lengths(95, &|length| 1000.0 + length as f64), [64, 32]);
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_search_for_pieces_ends_soon() {
         for value in [123_456_789, i64::from(i32::MAX), 1 << 40] {
-            // All alike, proportional, and short ones for nothing.
+            // Constant, proportional, and free short pieces.
             let costs: [fn(i64) -> f64; 3] =
                 [|_| 1.0, |length| length as f64, |length| (length as f64).powi(3)];
             for cost in costs {

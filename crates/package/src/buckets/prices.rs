@@ -1,4 +1,4 @@
-//! What kernels for values of a varying size cost: as measured, or as it follows from what was measured of others.
+//! Costs of kernels by size: measured, or scaled estimates.
 //!
 //! ```text
 //! guess     64: 3 us   256: 8 us   1024: 28 us
@@ -8,29 +8,30 @@
 
 use std::collections::BTreeMap;
 
-/// What was measured of kernels, by the value that each is for. The unit is that of the guesses.
+/// Measured kernel costs by value, in the unit of the estimates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(BTreeMap<i64, f64>);
 
 impl Prices {
-    /// Says what the kernel for a value costs.
+    /// Sets the measured cost of the kernel for a value.
     pub fn measure(&mut self, value: i64, cost: f64) {
         self.0.insert(value, cost);
     }
 
-    /// Whether nothing was measured.
+    /// Whether there are no measurements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What the kernel for a value was measured to cost.
+    /// The measured cost of the kernel for a value.
     #[must_use]
     pub fn measured(&self, value: i64) -> Option<f64> {
         self.0.get(&value).copied()
     }
 
-    /// What the kernel for a value costs. Where it was not measured, a guess is as wrong as it is for the values around it.
+    /// The cost of the kernel for a value. Without a measurement, the estimate is scaled like those
+    /// of its neighbours.
     #[must_use]
     pub fn of(&self, value: i64, guess: impl Fn(i64) -> f64) -> f64 {
         if let Some(cost) = self.measured(value) {
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!((prices.of(300, guess), prices.measured(300)), (200.0, Some(200.0)));
         assert_eq!((prices.of(100, guess), prices.of(900, guess)), (100.0, 500.0));
         prices.measure(4800, 4900.0);
-        // Halfway between both, as powers of two are.
+        // Halfway between both on a logarithmic scale.
         assert!((prices.of(1200, guess) - 0.75 * 1300.0).abs() < 1e-9);
         assert_eq!((prices.of(9600, guess), prices.measured(1200)), (9700.0, None));
     }

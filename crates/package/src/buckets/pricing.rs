@@ -1,4 +1,4 @@
-//! What pieces of a size cost: the first calls that use a kernel for a length measure it.
+//! Measures the costs of pieces in the first calls that use them.
 //!
 //! ```text
 //! N = 1000, 768 + 256     768 and 256 in turns, 25 times: 59 us, 21 us
@@ -6,9 +6,10 @@
 //! N = 1100, 1024 + 96     1024 and 96 in turns; 96 was not measured, 1024 was, which says how fast the machine is now
 //! ```
 //!
-//! Pieces of one call are measured in turns, on its own tensors: all write the same again. A price is relative to what another
-//! piece of the call costs now, so prices from different times can be compared. It is measured on three occasions, so that one
-//! that was disturbed is outvoted. A call whose pieces are not the cheapest any more is planned again.
+//! Pieces of one call are measured in turns, on its own tensors, which are rewritten with the same
+//! values. A price is relative to the current cost of another piece of the call, so prices from
+//! different times are comparable. The median of three measurements rejects a disturbed one. A call
+//! whose pieces are no longer the cheapest is planned again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,27 +19,27 @@ use std::time::{Duration, Instant};
 
 use super::{Prices, pieces};
 
-/// On how many occasions a length is measured.
+/// How often a length is measured.
 const OCCASIONS: usize = 3;
 
-/// How often the pieces of a call are called to measure them, after once to warm up: at least, and at most.
+/// The least and the most rounds per measurement, after a warm-up.
 const ROUNDS: (usize, usize) = (6, 50);
 
-/// After so long, no round begins beyond the least number.
+/// After this time, no optional round starts.
 const ENOUGH: Duration = Duration::from_millis(2);
 
-/// After so long, no round begins.
+/// After this time, no round starts.
 const LONGEST: Duration = Duration::from_millis(10);
 
-/// Pieces that cost less than this share of others replace them.
+/// Pieces replace others if their cost is below this share.
 const WORTHWHILE: f64 = 0.95;
 
-/// A guess of what pieces cost, in nanoseconds: for a call, and for each step along the size.
+/// An estimated cost of pieces in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Guess {
-    /// For a call, whatever its length.
+    /// The cost per call.
     pub call: f64,
-    /// For each step along the size.
+    /// The cost per step along the size.
     pub step: f64,
 }
 
@@ -48,19 +49,19 @@ impl Guess {
     }
 }
 
-/// What pieces of a size cost whose kernels differ in their length alone.
+/// The costs of pieces of a size, by length.
 #[derive(Debug)]
 pub struct Pricing {
     guess: Guess,
-    known: Mutex<Known>,
-    /// How often prices have changed.
+    known: Mutex<MeasuredCosts>,
+    /// A counter of price changes.
     changes: AtomicU64,
     /// Held while pieces are measured.
     measuring: Mutex<()>,
 }
 
 impl Pricing {
-    /// Prices that are guesses, until pieces are measured.
+    /// Starts with estimated prices.
     #[must_use]
     pub fn new(guess: Guess) -> Self {
         Self {
@@ -71,8 +72,8 @@ impl Pricing {
         }
     }
 
-    /// Prices are whole after every statement, so a thread that panicked left nothing half done.
-    fn known(&self) -> MutexGuard<'_, Known> {
+    /// Prices are valid after every statement, so a panic leaves them valid.
+    fn known(&self) -> MutexGuard<'_, MeasuredCosts> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,12 +91,12 @@ impl Pricing {
         places.iter().map(|(_, length)| self.price(prices, *length)).sum()
     }
 
-    /// What a piece costs, in nanoseconds.
+    /// The cost of a piece in nanoseconds.
     fn price(&self, prices: &Prices, length: i64) -> f64 {
         prices.of(length, |length| self.guess.of(length))
     }
 
-    /// Takes the times of pieces of one call, in nanoseconds.
+    /// Adds the times of the pieces of one call, in nanoseconds.
     fn learn(&self, times: &[(i64, f64)]) {
         let mut known = self.known();
         let estimate: f64 =
@@ -114,22 +115,23 @@ impl Pricing {
     }
 }
 
-/// What was measured of pieces.
+/// Measured costs of pieces.
 #[derive(Debug, Default)]
-struct Known {
-    /// On each occasion, in ascending order.
+struct MeasuredCosts {
+    /// All measurements by length, in ascending order.
     occasions: BTreeMap<i64, Vec<f64>>,
-    /// The middle ones.
+    /// The medians.
     prices: Prices,
 }
 
-impl Known {
+impl MeasuredCosts {
     fn count(&self, length: i64) -> usize {
         self.occasions.get(&length).map_or(0, Vec::len)
     }
 
-    /// What times of pieces of a call are to be multiplied with, to be compared with those of other calls: it follows from the
-    /// other piece of which most is known, if that is as much as is known of this one; `rough`ly, if nothing is known of any.
+    /// The factor that makes times of one call comparable with those of other calls. It follows
+    /// from the most measured other piece, if that has at least as many measurements as this one;
+    /// `rough` if there are no measurements.
     fn scale(&self, length: i64, times: &[(i64, f64)], rough: f64) -> Option<f64> {
         let others = times.iter().filter(|(other, _)| *other != length);
         let best = others.max_by_key(|(other, _)| (self.count(*other), *other));
@@ -142,12 +144,12 @@ impl Known {
         }
     }
 
-    /// Whether pieces of a length need not be measured again.
+    /// Whether a length has enough measurements.
     fn is_enough(&self, length: i64) -> bool {
         self.count(length) >= OCCASIONS
     }
 
-    /// Adds what was measured on an occasion. Whether it was needed.
+    /// Adds a measurement; returns whether it was needed.
     fn add(&mut self, length: i64, cost: f64) -> bool {
         if self.is_enough(length) {
             return false;
@@ -159,7 +161,7 @@ impl Known {
     }
 }
 
-/// A size in pieces, the cheapest ones as far as is known.
+/// The pieces of a size, the cheapest ones by current knowledge.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -181,24 +183,24 @@ pub struct Pieces {
     name: String,
     value: i64,
     pricing: Arc<Pricing>,
-    /// Where each piece starts, and its length.
+    /// The start and the length of each piece.
     places: Vec<(i64, i64)>,
     /// Whether a call has to measure them.
     is_unpriced: AtomicBool,
-    /// The number of changes of prices after which these were compared with others, and whether they were the cheapest.
+    /// The price version at the last comparison, and whether these pieces were the cheapest.
     checked: AtomicU64,
     were_cheapest: AtomicBool,
 }
 
 impl Pieces {
-    /// The cheapest pieces of a size, as far as is known.
+    /// The cheapest pieces of a size by current knowledge.
     #[must_use]
     pub fn new(name: String, value: i64, pricing: Arc<Pricing>) -> Self {
         let checked = AtomicU64::new(pricing.changes());
         let places = pricing.cheapest(value);
         let known = pricing.known();
         let lacks = places.iter().any(|(_, length)| !known.is_enough(*length));
-        // What is measured alone cannot be compared with anything.
+        // A single length has nothing to compare with.
         let is_alone = places.iter().all(|(_, length)| *length == places[0].1);
         let is_unpriced = lacks && (!is_alone || known.prices.is_empty());
         drop(known);
@@ -206,12 +208,12 @@ impl Pieces {
         Self { name, value, pricing, places, is_unpriced, checked, were_cheapest }
     }
 
-    /// Where each piece starts, and its length.
+    /// The start and the length of each piece.
     pub fn places(&self) -> impl Iterator<Item = (i64, i64)> {
         self.places.iter().copied()
     }
 
-    /// Whether no others are much cheaper, as is known by now.
+    /// Whether no other pieces are known to be much cheaper.
     #[must_use]
     pub fn are_cheapest(&self) -> bool {
         let now = self.pricing.changes();
@@ -232,17 +234,17 @@ impl Pieces {
         self.is_unpriced.load(Ordering::Relaxed)
     }
 
-    /// Calls all pieces, by number. The first call measures them, unless others measure meanwhile or enough is known: it calls each
-    /// several times, so that calls have to compute the same again.
+    /// Calls all pieces, by number. The first call measures them, unless another thread measures or
+    /// enough is known: it calls each several times, so calls must be idempotent.
     ///
     /// # Errors
-    /// That of the first call that fails.
+    /// The error of the first failing call.
     pub fn call<E>(&self, mut call: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         if self.is_unpriced() {
             let one = match self.pricing.measuring.try_lock() {
                 Ok(one) => Some(one),
                 Err(TryLockError::Poisoned(one)) => Some(one.into_inner()),
-                // Two measurements at once are worth nothing.
+                // Concurrent measurements would be useless.
                 Err(TryLockError::WouldBlock) => None,
             };
             if let Some(_one) = one {
@@ -259,7 +261,7 @@ impl Pieces {
             for (number, least) in least.iter_mut().enumerate() {
                 let start = Instant::now();
                 call(number)?;
-                // A clock may be too coarse for what it measures.
+                // The clock may be too coarse.
                 let time = (start.elapsed().as_nanos() as f64).max(1.0);
                 *least = if round == 1 { time } else { least.min(time) };
             }
@@ -270,7 +272,7 @@ impl Pieces {
         }
         self.is_unpriced.store(false, Ordering::Relaxed);
         if rounds == 0 {
-            // It was long, and to warm up: memory is new, code comes from memory.
+            // A long call with cold memory and code counts as warm-up.
             return Ok(());
         }
         let mut times = BTreeMap::new();
@@ -322,7 +324,7 @@ mod tests {
         let pieces = of(1000, &pricing);
         let text = "N = 1000 in pieces: 768 (about 81.8 us) + 256 (about 30.6 us)";
         assert_eq!(pieces.to_string(), text);
-        // As was guessed: nothing changes.
+        // As estimated: nothing changes.
         pricing.learn(&[(768, 80_000.0), (256, 30_000.0)]);
         assert!(pieces.are_cheapest());
         assert_eq!(pieces.to_string(), "N = 1000 in pieces: 768 (80.0 us) + 256 (30.0 us)");
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!(price(&pricing, 512), Some(250_000.0));
         assert!(pieces.are_cheapest() && !others.are_cheapest() && !others.are_cheapest());
         assert!(!of(750, &pricing).places().any(|(_, length)| length == 512));
-        // It was a disturbance, which two others outvote. More are not needed.
+        // A disturbance, which two others outvote. More are not needed.
         pricing.learn(&[(512, 55_000.0), (256, 30_000.0)]);
         pricing.learn(&[(512, 56_000.0), (256, 30_000.0)]);
         pricing.learn(&[(512, 1.0), (256, 30_000.0)]);
@@ -375,7 +377,7 @@ mod tests {
         let cost = |length| price(&pricing, length).unwrap();
         assert!((cost(768) - 0.75 * estimates).abs() < 1e-6 * estimates);
         assert!((cost(256) - 0.25 * estimates).abs() < 1e-6 * estimates);
-        // One length alone teaches nothing more.
+        // A single length adds no information.
         assert!(!of(1, &pricing).is_unpriced());
     }
 

@@ -1,11 +1,11 @@
-//! Whether an expression is zero where the elements that it reads are.
+//! Tests whether an expression is zero where its inputs are.
 
 use tensorwright::DType;
 use tensorwright::ir::{Expr, TensorId};
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::ops::{ArithOp, UnaryOp};
 
-/// Which tensors are zero at the position that is asked about.
+/// The tensors that are zero at the position in question.
 pub(super) struct Vanishing<'a> {
     /// By number of the tensor.
     pub(super) zero: &'a [bool],
@@ -14,8 +14,8 @@ pub(super) struct Vanishing<'a> {
 }
 
 impl Vanishing<'_> {
-    /// Whether the expression is zero, whatever it reads of other tensors: infinities too, so zero times
-    /// a floating-point number is zero only if that number is known.
+    /// Whether the expression is zero for all values of other tensors, including infinities: zero
+    /// times a float is zero only if the float is known.
     pub(super) fn expr(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Const(value) => value.as_f64() == 0.0,
@@ -36,7 +36,7 @@ impl Vanishing<'_> {
         }
     }
 
-    /// Whether the value is a number for sure, so that zero times it is zero.
+    /// Whether the value is certainly finite, so that zero times it is zero.
     fn is_finite(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Const(value) => value.as_f64().is_finite(),

@@ -1,9 +1,8 @@
-//! Whether and how one size of a program may vary while its kernels stay as they are.
+//! Proves whether and how a size can be dynamic with fixed kernels.
 //!
-//! Programs have numbers for sizes, so this looks at the program of every value in the range and
-//! compares. They must be the same but for one dimension per tensor and one axis per stage, which
-//! are as long as the size says, and the axis may only be a subscript of its own in such a
-//! dimension:
+//! Programs have numbers for sizes, so this compares the programs of all values in the range. They
+//! may differ only in one dimension per tensor and one axis per stage, whose length is the size,
+//! and the axis may only be used as a plain subscript of such a dimension:
 //!
 //! ```text
 //! C(m,n) +=! A(m,k) * B(k,n)    N varies: n is spatial, so elements do not depend on each other,
@@ -23,24 +22,24 @@ use super::vanish::Vanishing;
 /// How a size varies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variation {
-    /// The dimension of each tensor of the program that is as long as the size says.
+    /// The dimension of each tensor whose length is the size.
     pub dimensions: Vec<Option<usize>>,
-    /// What a kernel of another value can be used for.
+    /// What a kernel for another value can compute.
     pub kind: Kind,
-    /// What elements are filled with that a kernel has beyond the value.
+    /// The padding of inputs beyond the value.
     pub padding: Padding,
 }
 
-/// What a kernel of a value of the size can be used for.
+/// What a kernel for one value of the size can compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// For a part of a larger value, and for a smaller value: elements do not depend on each other.
+    /// Slices of larger values, and smaller values: elements are independent.
     Sliced,
-    /// For a smaller value only: the size is reduced over.
+    /// Smaller values only: the size is reduced over.
     Padded,
 }
 
-/// What the elements of inputs are filled with that a kernel has beyond the value.
+/// The padding of inputs beyond the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
     /// Zeros.
@@ -52,9 +51,9 @@ pub enum Padding {
 /// Why a size cannot be a range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusal {
-    /// What is in the way, as the end of "`N` cannot be a range: ...".
+    /// The reason, as the end of "`N` cannot be a range: ...".
     pub reason: String,
-    /// Where the text has it.
+    /// Its source location.
     pub span: Span,
 }
 
@@ -64,7 +63,7 @@ impl Refusal {
     }
 }
 
-/// The dimensions and axes of a program that vary, to be confirmed for every value.
+/// Candidates for the dynamic dimensions and axes, to be confirmed for every value.
 #[derive(Debug)]
 pub(super) struct Varying<'p> {
     program: &'p Program,
@@ -73,7 +72,7 @@ pub(super) struct Varying<'p> {
 }
 
 impl<'p> Varying<'p> {
-    /// Finds what varies between two programs of different values.
+    /// Finds the differences between two programs of different values.
     ///
     /// # Errors
     /// If they differ in more than one dimension of a tensor or axis of a stage.
@@ -138,7 +137,7 @@ impl<'p> Varying<'p> {
         Ok(Self { program, dimensions, axes })
     }
 
-    /// Checks that the program of another value differs in nothing else.
+    /// Checks that the program of another value has no other differences.
     ///
     /// # Errors
     /// If it does.
@@ -180,10 +179,10 @@ impl<'p> Varying<'p> {
         Ok(())
     }
 
-    /// What the size may be used for, once every value is confirmed.
+    /// The kind of variation, after all values are confirmed.
     ///
     /// # Errors
-    /// If elements depend on each other in a way that padding changes.
+    /// If padding would change results.
     pub(super) fn settle(self) -> Result<Variation, Refusal> {
         for (stage, axis) in self.program.stages.iter().zip(&self.axes) {
             self.check_target(stage, *axis)?;
@@ -202,7 +201,7 @@ impl<'p> Varying<'p> {
         Ok(Variation { dimensions: self.dimensions, kind, padding })
     }
 
-    /// The left side: the dimension that varies is the axis that varies.
+    /// The left side: the dynamic dimension is the dynamic axis.
     fn check_target(&self, stage: &Stage, axis: Option<AxisId>) -> Result<(), Refusal> {
         let spatial = axis.filter(|axis| stage.axis(*axis).kind == AxisKind::Spatial);
         let of_output = self.dimension(stage.output).map(|dimension| AxisId(dimension as u32));
@@ -215,8 +214,8 @@ impl<'p> Varying<'p> {
         ))
     }
 
-    /// The right side: the axis that varies is a subscript of its own where a dimension varies, and
-    /// nothing else depends on it.
+    /// The right side: the dynamic axis is a plain subscript of dynamic dimensions, and nothing
+    /// else depends on it.
     fn check_body(&self, stage: &Stage, axis: Option<AxisId>) -> Result<(), Refusal> {
         let mut wrong = None;
         let mentions = |index: &Index| {
@@ -269,9 +268,9 @@ impl<'p> Varying<'p> {
         found
     }
 
-    /// What inputs can be padded with so that no reduction over the size changes.
+    /// A padding of inputs that changes no reduction over the size.
     fn neutral_padding(&self, reductions: &[&Stage]) -> Result<Padding, Refusal> {
-        // An element that is there twice changes no minimum and no maximum.
+        // A duplicated element changes no minimum or maximum.
         let sum = reductions.iter().find(|stage| !is_idempotent(stage));
         let Some(sum) = sum else { return Ok(Padding::Edge) };
         if reductions.iter().any(|stage| is_idempotent(stage)) {
@@ -324,7 +323,7 @@ fn is_idempotent(stage: &Stage) -> bool {
     )
 }
 
-/// What a recurrence starts from.
+/// The initial value of a recurrence.
 fn starts_from(stage: &Stage) -> Option<&Expr> {
     stage.scan.as_ref().map(|scan| &scan.start)
 }

@@ -1,24 +1,24 @@
-//! Names that are taken: system headers and libraries, and functions of the C library.
+//! Reserved names: system headers and libraries, and C library functions.
 //!
-//! A compiler that looks for `stdio.h` takes the first one on its path, a linker that is told `-lm` the first
-//! `libm`, and a program has one function of a name: whoever comes first hides the system's.
+//! A package must not hide them: a compiler takes the first `stdio.h` on its path, a linker the
+//! first `libm`, and a program has one function of each name.
 
-/// Headers of the C library and of compilers, and well-known others.
+/// Headers of the C library, of compilers, and other well-known ones.
 const HEADERS: &str = include_str!("headers.txt");
 
-/// What `-l` means on usual systems.
+/// Libraries of usual systems, by their `-l` names.
 const LIBRARIES: &str = include_str!("libraries.txt");
 
-/// Functions of the C library with `_` in their names, which packages could export too.
+/// Functions of the C library with `_` in their names, which packages could also export.
 const FUNCTIONS: &str = include_str!("functions.txt");
 
-/// Crates of Rust's own, which programs name without depending on them.
+/// Rust's built-in crates.
 const CRATES: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
 
-/// What the generated code calls its own parts.
+/// The prefix of internal names in generated code.
 const OWN: &str = "tw";
 
-/// What the files of a package would hide, as the end of a sentence; `None` for names that hide nothing.
+/// The system names that a package would hide, as the end of a sentence; `None` without any.
 #[must_use]
 pub(crate) fn hidden_by_package(name: &str) -> Option<String> {
     if is_header(name) {
@@ -39,7 +39,7 @@ pub(crate) fn hidden_by_package(name: &str) -> Option<String> {
         .then(|| "names that begin with `tw_` are those of the code that packages share".to_owned())
 }
 
-/// A name to propose for a package that cannot have this one.
+/// A replacement for a reserved package name.
 #[must_use]
 pub(crate) fn other_name(name: &str) -> String {
     let lower = name.to_lowercase();
@@ -63,7 +63,7 @@ pub fn is_library(name: &str) -> bool {
     is_in(LIBRARIES, name)
 }
 
-/// Whether the C library has a function of the name.
+/// Whether the C library has a function with the name.
 #[must_use]
 pub(crate) fn is_function(name: &str) -> bool {
     is_in(FUNCTIONS, name)

@@ -1,4 +1,4 @@
-//! Every value of a varying size is computed right, by whatever kernels cover it.
+//! Bucketed kernels compute every value of a dynamic size correctly.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::buckets::{BucketedKernel, Kind, Padding, Ranged, Variation};
 use tensorwright::{Diagnostics, Inputs, Module, Target};
 use tensorwright_tuner::{Extent, SizeRange};
 
-/// A definition of which one size varies.
+/// A definition with a dynamic size.
 struct Case {
     text: &'static str,
     fixed: &'static [(&'static str, i64)],
@@ -71,7 +71,7 @@ impl Case {
         self.fixed.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
-    /// Compares every value of a range with the reference, on inputs of that seed.
+    /// Compares every value of a range with the reference.
     fn check(&self, text: &str) {
         let range = range(text);
         let module = Module::parse("case.tc", self.text).unwrap();
@@ -103,7 +103,7 @@ fn range(text: &str) -> SizeRange {
     }
 }
 
-/// Few enough that most values are between them.
+/// Few buckets, so that most values lie between them.
 const SPARSE: &str = "1..130@1,3,16,17,50,130";
 
 #[test]
@@ -173,7 +173,7 @@ fn constants_that_vary_are_not_prepared() {
     assert!(buckets.list.iter().all(|(_, p)| p.inputs().iter().all(|input| !input.is_const)));
 }
 
-/// Why a definition cannot vary in `N` from 2 to 512.
+/// Why `N` cannot be dynamic from 2 to 512.
 fn refusal(text: &'static str, fixed: &'static [(&'static str, i64)]) -> String {
     let case = Case { text, fixed, varying: "N" };
     let diagnostics = case.ranged(&range("2..512")).unwrap_err();

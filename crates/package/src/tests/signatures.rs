@@ -1,4 +1,4 @@
-//! What callers of a package see does not depend on sizes; names that hide something are refused.
+//! Signatures are independent of sizes; names that hide system names are rejected.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn plan(manifest: &str, text: &str) -> Result<Plan, Diagnostics> {
     Plan::new(&manifest, "kernels", &mut |file| Module::parse(file, text))
 }
 
-/// What is wrong with a manifest, for one definition.
+/// The error of a manifest with one definition.
 fn refusal(manifest: &str) -> String {
     let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
     let operator = "[[operator]]\nfile = \"gemm.tc\"\nsizes = { M = 4, N = 4, K = 4 }\n";
@@ -28,7 +28,7 @@ fn declarations(header: &str) -> String {
     parts.collect()
 }
 
-/// What callers of a module see.
+/// The public part of a module.
 fn public(module: &str) -> String {
     let lines = module.lines().map(str::trim).filter(|line| line.starts_with("pub fn"));
     lines.collect::<Vec<_>>().join("\n")

@@ -1,6 +1,6 @@
-//! The files of the Rust crate of a package, beside its module and its library.
+//! The Cargo files of a package's Rust crate.
 
-/// `Cargo.toml`: a workspace of its own, so that it builds wherever it lies.
+/// `Cargo.toml`: a separate workspace, so that it builds in any location.
 pub(crate) fn cargo_toml(name: &str) -> String {
     format!(
         "[package]\nname = \"{name}\"\ndescription = \"Kernels made by Tensorwright\"\n\
@@ -9,7 +9,7 @@ pub(crate) fn cargo_toml(name: &str) -> String {
     )
 }
 
-/// `build.rs`: where the library is.
+/// `build.rs`: the library's location.
 pub(crate) fn build_script(name: &str) -> String {
     format!(
         "//! Links the library with the kernels, which lies beside this file.\n\n\
@@ -21,7 +21,7 @@ pub(crate) fn build_script(name: &str) -> String {
     )
 }
 
-/// What `lib.rs` begins with.
+/// The crate documentation in `lib.rs`.
 pub(crate) fn crate_documentation(name: &str) -> String {
     format!("//! `{name}`: kernels made by Tensorwright, as safe functions.\n\n")
 }

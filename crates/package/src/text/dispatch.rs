@@ -1,17 +1,17 @@
-//! The C source of a package: what finds the kernel of a call and runs it.
+//! The C dispatcher of a package, which selects and runs kernels.
 
 use super::{ERRORS, Signatures, header, tables};
 use crate::compile::Kernels;
 use crate::operator::{Operator, Parameter};
 use crate::plan::Plan;
 
-/// What is the same in all packages.
+/// The common source.
 const DISPATCH: &str = include_str!("dispatch.c");
 
-/// The same for constants.
+/// The common source for constants.
 const PREPARE: &str = include_str!("prepare.c");
 
-/// The source. Functions of the header are visible, all others are not.
+/// The source. Only functions of the header are exported.
 pub(crate) fn dispatch(plan: &Plan, kernels: &[Vec<Kernels>]) -> String {
     let all = || kernels.iter().flatten().flatten().flatten();
     let slots = all().map(|kernel| kernel.slots.len()).max().unwrap_or(0).max(1);
@@ -46,7 +46,7 @@ pub(crate) fn dispatch(plan: &Plan, kernels: &[Vec<Kernels>]) -> String {
     text + &common(plan)
 }
 
-/// The functions of the package as a whole.
+/// The package-level functions.
 fn common(plan: &Plan) -> String {
     let name = &plan.name;
     let levels: Vec<String> =
@@ -66,7 +66,7 @@ fn common(plan: &Plan) -> String {
 fn functions(plan: &Plan, operator: &Operator) -> String {
     let (table, name) = (&operator.name, format!("{}_{}", plan.name, operator.name));
     let signatures = Signatures::of(operator);
-    // A list of nothing has an element that nobody reads.
+    // A C array needs an element.
     let listed = |list: Vec<String>| if list.is_empty() { "0".to_owned() } else { list.join(", ") };
     let sizes = listed(operator.sizes.iter().map(|size| size.c.clone()).collect());
     let sizes = format!("    const int64_t tw_sizes[] = {{{sizes}}};\n");
@@ -106,7 +106,7 @@ fn functions(plan: &Plan, operator: &Operator) -> String {
     text
 }
 
-/// What is passed on for a parameter.
+/// The argument passed on for a parameter.
 fn pointer(parameter: &Parameter) -> String {
     let name = &parameter.name.c;
     match parameter.is_output {

@@ -1,13 +1,13 @@
-//! The texts of a package.
+//! Generated texts of a package.
 //!
 //! | file | text |
 //! | --- | --- |
 //! | `header.rs` | the C header |
-//! | `dispatch.rs`, `dispatch.c`, `prepare.c` | the C source that finds kernels and runs them |
-//! | `tables.rs` | what that source knows of the kernels |
+//! | `dispatch.rs`, `dispatch.c`, `prepare.c` | the C dispatcher |
+//! | `tables.rs` | the dispatcher's tables |
 //! | `rust.rs`, `rust_common.rs.txt` | the Rust module |
 //! | `crate_files.rs` | the crate around it |
-//! | `readme.rs` | what is inside, for people |
+//! | `readme.rs` | the package's README |
 
 pub(crate) mod crate_files;
 pub(crate) mod dispatch;
@@ -19,7 +19,7 @@ mod tables;
 use crate::operator::{Operator, Parameter};
 use tensorwright_codegen_c::memory_type;
 
-/// What a function returns if it is no success: the name, the number, what it means.
+/// Error codes of functions: name, number, meaning.
 pub(crate) const ERRORS: [(&str, i32, &str); 7] = [
     ("MEMORY", -1, "there is no memory for the workspace"),
     ("SIZES", -2, "there is no kernel for these sizes"),
@@ -47,11 +47,11 @@ fn c_parameter(parameter: &Parameter) -> String {
 
 /// The parameter lists of the functions of an operator in C.
 struct Signatures {
-    /// Of the function that computes.
+    /// Of the computing function.
     run: String,
-    /// Of the one that prepares constants.
+    /// Of the preparing function.
     prepare: String,
-    /// Of those that only ask which kernel is called, without and with something behind that.
+    /// Of functions that only select a kernel, without and with further parameters.
     sizes: String,
     elements: String,
     workspace: String,
@@ -78,7 +78,7 @@ impl Signatures {
         }
     }
 
-    /// The functions that an operator has in every package, and the number that tells them from others.
+    /// The C prototypes that every package has for an operator.
     fn prototypes(&self, name: &str, operator: &Operator) -> String {
         let mut text = format!(
             "int32_t {name}({});\nint64_t {name}_elements({});\nint64_t {name}_workspace_bytes({});\n",

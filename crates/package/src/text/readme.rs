@@ -1,4 +1,4 @@
-//! What is inside of a package, for people.
+//! The README of a package.
 
 use super::tables::prepared_bytes;
 use crate::buckets::Kind;

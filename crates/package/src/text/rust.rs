@@ -5,10 +5,10 @@ use tensorwright_codegen_c::element_type;
 use crate::operator::{Operator, Parameter};
 use crate::plan::Plan;
 
-/// What every module has.
+/// The common part of every module.
 const COMMON: &str = include_str!("rust_common.rs.txt");
 
-/// What modules with constants have.
+/// The common part of modules with constants.
 const LINE: &str = r#"/// Memory at a multiple of 64 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -16,10 +16,10 @@ struct Line(#[allow(dead_code, reason = "only the library looks inside")] [u8; 6
 
 "#;
 
-/// The number of parameters from which on clippy wonders.
+/// Clippy warns from this number of parameters on.
 const MANY: usize = 7;
 
-/// The module, for editions 2021 and 2024; it has no dependencies. 16-bit floats are `u16`.
+/// The module, for editions 2021 and 2024, without dependencies. 16-bit floats are `u16`.
 pub(crate) fn module(plan: &Plan) -> String {
     let mut text = "use std::ffi::c_void;\nuse std::fmt;\n\n".to_owned();
     text += &declarations(plan);
@@ -111,12 +111,12 @@ impl Functions<'_> {
         self.operator.extents().iter().map(|size| format!("{}: i64", size.rust)).collect()
     }
 
-    /// The sizes as arguments, each with a comma behind it.
+    /// The sizes as arguments, each followed by a comma.
     fn size_arguments(&self) -> String {
         self.operator.extents().iter().map(|size| format!("{}, ", size.rust)).collect()
     }
 
-    /// The arguments that say which kernel is called, each with a comma behind it.
+    /// The selecting arguments, each followed by a comma.
     fn selecting_arguments(&self) -> String {
         let selectors = self.operator.selectors().map(|p| format!("{}, ", p.name.rust));
         self.size_arguments() + &selectors.collect::<String>()
@@ -129,7 +129,7 @@ impl Functions<'_> {
         }
     }
 
-    /// The lines that say what the sizes may be.
+    /// The lines that list the supported sizes.
     fn legend(&self) -> String {
         let operator = self.operator;
         let cases = operator.cases.iter().map(|case| case.words(&operator.sizes));
@@ -226,7 +226,7 @@ fn argument(parameter: &Parameter) -> String {
     }
 }
 
-/// What is passed to the library for a parameter.
+/// The argument passed to the library for a parameter.
 fn pointer(parameter: &Parameter) -> String {
     let name = &parameter.name.rust;
     match (parameter.is_output, parameter.rank) {
@@ -237,7 +237,7 @@ fn pointer(parameter: &Parameter) -> String {
     }
 }
 
-/// Puts lines one level further to the right.
+/// Indents lines by one level.
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }

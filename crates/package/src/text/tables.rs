@@ -1,4 +1,4 @@
-//! What the dispatcher knows of the kernels, as tables in C.
+//! The dispatcher's kernel tables in C.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::compile::{Built, Kernels, Slot};
 use crate::operator::{Case, Operator};
 use crate::plan::Plan;
 
-/// What is prepared begins with a line that says what it is for.
+/// The size of the identification header of prepared data.
 pub(super) const HEADER_BYTES: i64 = 64;
 
 /// The tables of an operator; the last is called `tw_operator_NAME`.
@@ -49,7 +49,7 @@ pub(super) fn tables(plan: &Plan, operator: &Operator, kernels: &[Kernels]) -> S
 }
 
 fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id: &str) -> String {
-    // An array has at least one element, whether it is used or not.
+    // A C array needs an element.
     let or_zero = |list: Vec<String>| if list.is_empty() { vec!["0".to_owned()] } else { list };
     let numbers = |list: &[i64]| or_zero(list.iter().map(i64::to_string).collect());
     let mut text = array("int64_t", &format!("tw_sizes_{id}"), numbers(&case.sizes));
@@ -107,7 +107,7 @@ fn of_case(plan: &Plan, operator: &Operator, case: &Case, kernels: &Kernels, id:
     text + &array("struct variant", &format!("tw_variants_{id}"), variants)
 }
 
-/// The tables of covers, and what a variant says of them.
+/// The cover tables of a variant, with their initialisers.
 fn cover_tables(case: &Case, kernels: &[Built], id: &str) -> (String, String) {
     let Some(varying) = &case.varying else { return (String::new(), "NULL, NULL".to_owned()) };
     let (values, kind) = (varying.buckets.values(), varying.buckets.variation.kind);
@@ -128,7 +128,7 @@ fn cover_tables(case: &Case, kernels: &[Built], id: &str) -> (String, String) {
     (text, format!("tw_starts_{id}, tw_runs_{id}"))
 }
 
-/// Where the kernels of a variant have their constants. Those that want them alike share them.
+/// The offsets of constants of a variant's kernels; equal layouts share memory.
 struct Areas<'a> {
     starts: BTreeMap<&'a str, (i64, &'a str)>,
     bytes: i64,
@@ -151,7 +151,7 @@ impl<'a> Areas<'a> {
         self.starts.get(kernel.preparation.as_str()).map_or(0, |(start, _)| *start)
     }
 
-    /// Whether this is the kernel whose preparation is run.
+    /// Whether this kernel's preparation is run.
     fn is_owner(&self, kernel: &Built) -> bool {
         let owner = self.starts.get(kernel.preparation.as_str());
         kernel.interface.has_prepare
@@ -159,12 +159,12 @@ impl<'a> Areas<'a> {
     }
 }
 
-/// The bytes that constants of a variant need.
+/// The bytes of a variant's constants.
 pub(super) fn prepared_bytes(kernels: &[Built]) -> i64 {
     Areas::of(kernels).bytes
 }
 
-/// A number that tells what was prepared for one variant from what was prepared for others.
+/// A hash that distinguishes the prepared data of variants.
 fn identity(plan: &Plan, operator: &Operator, id: &str, kernels: &[Built]) -> u64 {
     let mut hash = Sha256::new();
     for part in [&plan.name, &operator.name, id] {

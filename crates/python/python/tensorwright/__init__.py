@@ -1,4 +1,4 @@
-"""You write the mathematics of a tensor operator; Tensorwright finds the fast code.
+"""A tensor compiler and autotuner: write the mathematics of an operator, get fast code.
 
 >>> import numpy, tensorwright as tw
 >>> module = tw.define("def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }")
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    # Loading torch takes seconds, so only those who use it pay.
+    # Importing torch takes seconds, so it is lazy.
     if name == "torch":
         import importlib
 

@@ -1,4 +1,4 @@
-"""Modules and operators, as users see them."""
+"""Modules and operators: the public Python API."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ def define(
 ) -> Module:
     """Parses a text of definitions.
 
-    ``threads`` is how many threads kernels may use: by default as many as torch uses, or all cores (:func:`set_num_threads`);
-    ``precision`` is "exact", with sums of the numbers that the text names in any order, or "fast", which allows
-    algorithms that compute with other numbers (Winograd's for convolutions, factored sums, attention in blocks of keys): faster,
-    about 1e-5 of the largest element off exact sums in ``float``, and an infinity or NaN may spread to its neighbours;
-    ``db`` is another file of records than the usual one (the environment variable TENSORWRIGHT_DB), or the
-    ``postgres://`` URL of a server;
-    ``target`` is what kernels run on: this machine's processor, or a device such as "opencl:0" (``tensorwright machine``
-    lists them; the environment variable TENSORWRIGHT_TARGET, or ``target`` in tensorwright.toml, says it for all that name none). Arrays are copied to a
-    device and back at every call; tensors that are on "cuda:0" already are used where they are;
-    ``dynamic`` names sizes that vary from call to call (True: all): a few kernels then serve all their values; a warning names sizes
-    that cannot be dynamic, and why. Sizes that have had
-    several values are found to vary without being named; with False each set of shapes has a kernel of its own;
-    ``kernels`` is how many an operator keeps: those that were not used for longest leave.
+    ``threads`` is the number of threads for kernels: by default as many as torch uses, or one per core
+    (:func:`set_num_threads`);
+    ``precision`` is "exact" (may only reorder sums) or "fast" (also algebraic rewrites that round differently: Winograd
+    convolutions, factored sums, attention in blocks of keys): faster, about 1e-5 of the largest element off exact sums in
+    ``float``, and an infinity or NaN may spread to its neighbours;
+    ``db`` is the records file or the ``postgres://`` URL of a server, instead of the default (the environment variable
+    TENSORWRIGHT_DB);
+    ``target`` is the device: this machine's processor, or a device such as "opencl:0" (``tensorwright machine`` lists
+    them). The default comes from the environment variable TENSORWRIGHT_TARGET, or ``target`` in tensorwright.toml. Arrays
+    are copied to a device and back on every call; tensors already on "cuda:0" are used in place;
+    ``dynamic`` names sizes that vary from call to call (True: all); a few kernels then serve all their values, and a
+    warning lists sizes that cannot be dynamic, with reasons. Sizes seen with several values become dynamic automatically;
+    with False, each set of shapes has its own kernel;
+    ``kernels`` is the most kernels an operator keeps; the least recently used are evicted.
     """
     _check_place(db)
     text = _native.define(source, name)
@@ -65,7 +66,7 @@ def load(path: str | os.PathLike[str], **choices: Any) -> Module:
 
 
 def _check_place(db: str | os.PathLike[str] | None) -> None:
-    """Refuses a file of records that cannot be: without this, kernels would stay untuned without a word."""
+    """Rejects an impossible records file; otherwise kernels would silently stay untuned."""
     if db is None or "://" in (path := os.fspath(db)):
         return
     if os.path.isdir(path):
@@ -76,7 +77,7 @@ def _check_place(db: str | os.PathLike[str] | None) -> None:
 
 
 def _varying(text: _native.Source, dynamic: bool | Iterable[str] | None) -> bool | list[str]:
-    """The sizes that vary; a TypeError or ValueError if that cannot be."""
+    """The dynamic sizes; raises TypeError or ValueError for invalid ones."""
     if dynamic is None or isinstance(dynamic, bool):
         return [] if dynamic is None else dynamic
     if not isinstance(dynamic, Iterable):
@@ -97,7 +98,7 @@ def _varying(text: _native.Source, dynamic: bool | Iterable[str] | None) -> bool
 
 @dataclasses.dataclass(frozen=True)
 class _Choices:
-    """What holds for all operators of a module."""
+    """The choices for all operators of a module."""
 
     threads: int | None
     precision: str
@@ -108,7 +109,7 @@ class _Choices:
 
 
 def _time(call: Callable[[], Any]) -> float:
-    """The seconds of the fastest of a few calls, within about a tenth of a second."""
+    """The fastest of a few calls, in seconds; takes about 0.1 s."""
     call()
     best, until = float("inf"), time.perf_counter() + 0.1
     while True:
@@ -127,7 +128,7 @@ class Module:
         self._text = text
         self._choices = choices
         self._operators: dict[str, Operator] = {}
-        # One for each set of parameters, so that what is tuned is what is used.
+        # One per set of parameters, so that tuning and use share an operator.
         self._gradients: dict[tuple[str, tuple[str, ...]], Operator] = {}
         self._trainings: dict[tuple[str, tuple[str, ...]], tuple[Operator, Operator, dict[str, int]]] = {}
 
@@ -138,7 +139,7 @@ class Module:
 
     @property
     def target(self) -> str:
-        """What kernels run on, by the name that was given."""
+        """The target of the kernels, by its given name."""
         return self._choices.target
 
     def __getitem__(self, name: str) -> Operator:
@@ -160,7 +161,7 @@ class Module:
 
     def __getattr__(self, name: str) -> Operator:
         if name == "_text":
-            # Of a copy that is not complete yet.
+            # An incomplete copy.
             raise AttributeError(name)
         if name.startswith("_") or name not in self._text.names():
             names = self._text.names()
@@ -180,7 +181,7 @@ class Module:
         calls = " or ".join(f"module.{name}(...)" for name in self)
         raise TypeError(f"a module is not called, but its definitions are: {calls}")
 
-    # Operators are compiled again where they are restored, with what the records have there.
+    # Unpickled operators are compiled again, with the records of that machine.
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._text.text, self._text.name, self._choices)
 
@@ -188,13 +189,13 @@ class Module:
         return f"<module of {', '.join(self._text.names())}>"
 
     def like(self, source: str) -> Module:
-        """Another text, with the choices of this one."""
+        """A module of another text with the same choices."""
         return Module(_native.define(source, "<define>"), self._choices)
 
     def grad(self, name: str, wrt: str | Iterable[str] = ()) -> Operator:
-        """The gradient of a definition as an operator: it takes the inputs it needs and the gradients of the
-        results, and returns those of the inputs in ``wrt`` (all that have one, if empty). ``.module.source`` is
-        its text."""
+        """The gradient of a definition, as an operator. It takes the inputs it needs and the gradients of the
+        results, and returns the gradients of the inputs in ``wrt`` (if empty: of all that have one).
+        ``.module.source`` is its text."""
         wanted = (wrt,) if isinstance(wrt, str) else tuple(wrt)
         found = self._gradients.get((name, wanted))
         if found is None:
@@ -203,10 +204,10 @@ class Module:
         return found
 
     def training(self, name: str, wrt: str | Iterable[str] = ()) -> tuple[Operator, Operator, dict[str, int]]:
-        """The forward pass and the gradient of a definition for training: values that are worth keeping are returned by the
-        forward pass, after its results, and taken by the gradient, which does not compute them again. The last of the three says
-        which parameters of the gradient are in which place of what the forward pass returns; without any, the forward pass is the
-        operator itself. The gradient is used for its value alone: what :meth:`grad` makes can be differentiated in turn."""
+        """The forward pass and the gradient of a definition for training. The forward pass returns, after its results,
+        the values worth saving, and the gradient takes them instead of recomputing them. The third item maps
+        parameters of the gradient to positions in the forward pass's results; if it is empty, the forward pass is the
+        operator itself. This gradient cannot be differentiated again; that of :meth:`grad` can."""
         wanted = (wrt,) if isinstance(wrt, str) else tuple(wrt)
         found = self._trainings.get((name, wanted))
         if found is None:
@@ -226,39 +227,39 @@ def _restored(source: str, name: str, choices: _Choices) -> Module:
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """What tuning ended with."""
+    """The result of tuning."""
 
     seconds: float
     """The median time of a call of the winner."""
     default_seconds: float
-    """That of the schedule without tuning, measured in turns with the winner."""
+    """That of the default schedule, measured in turns with the winner."""
     trials: int
     elapsed: float
     gflops: float
     roofline: float
-    """The share of what the machine could do at best."""
+    """The share of the roofline."""
     schedule: str
     origin: str
     defects: int
-    """Candidates that show a mistake of the compiler: they were left out, and are kept to be reported."""
+    """Candidates that show a compiler defect: they were left out and kept for a report."""
     status: str
     run: str
     start_seconds: float = 0.0
-    """What came before the first trial: processes, and the results that kernels are checked against."""
+    """The time before the first trial: starting processes, computing reference results."""
     search_seconds: float = 0.0
-    """Trials."""
+    """The time for trials."""
     finals_seconds: float = 0.0
     """The best candidates, measured again in turns. The three make up ``elapsed``."""
     backward: Tuned | None = None
-    """What tuning of the gradient ended with."""
+    """The result of tuning the gradient."""
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as without tuning."""
+        """The speedup over the default schedule."""
         return self.default_seconds / self.seconds
 
     def __str__(self) -> str:
-        # The roof counts all data as read from memory; what stays in caches can be faster.
+        # The roofline assumes all data in memory; cached data can be faster.
         above = " (data stay in caches)" if self.roofline > 1 else ""
         faster = f"{self.speedup:.2f} times as fast as the default schedule"
         if self.speedup < 1.005:
@@ -272,18 +273,18 @@ class Tuned:
 
 
 class Report:
-    """What tuning found, as one page of HTML: shown by notebooks, or saved to a file."""
+    """A tuning report in HTML, shown by notebooks or saved to a file."""
 
     def __init__(self, page: str) -> None:
         self.html = page
-        """The page, which needs nothing else."""
+        """The self-contained page."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page to a file."""
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        # In a frame of its own, so that its styles and scripts are not those of the notebook.
+        # A frame isolates its styles and scripts from the notebook.
         return f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="800" style="border:0"></iframe>'
 
     def __repr__(self) -> str:
@@ -291,18 +292,17 @@ class Report:
 
 
 class Operator(_native.Operator):
-    """A definition that can be called with NumPy arrays or torch tensors (on the CPU, or on
-    the CUDA device that is the target), and numbers for scalars. Tensors are used in place, with their strides; what is
-    no part of a dense tensor is copied, with a warning. Results are new arrays of the same library, or go to ``out``.
+    """A callable definition. It takes NumPy arrays or torch tensors (on the CPU, or on the target's CUDA device), and
+    numbers for scalars. Tensors are used in place, with their strides; non-dense views are copied, with a warning.
+    Results are new arrays of the same library, or go to ``out``.
 
-    The first call with new shapes compiles, with the best schedule that tuning has found so far, in this process
-    or any earlier one.
+    The first call with new shapes compiles, with the best recorded schedule.
     """
 
     module: Module
-    """The module it is from."""
+    """Its module."""
     frozen: dict[str, Any] = {}
-    """What :meth:`freeze` has copied, by name."""
+    """The values copied by :meth:`freeze`, by name."""
 
     def tune(
         self,
@@ -320,20 +320,19 @@ class Operator(_native.Operator):
     ) -> Tuned:
         """Searches for a faster schedule for the shapes of these arguments, or for sizes by name.
 
-        ``mode`` is ``"one-shot"`` (a model chooses, nothing is measured to decide), ``"top5"`` (the five best by the model
-        are measured) or ``"autotune"`` (the default: a search measures).
+        ``mode`` is ``"one-shot"`` (the cost model chooses, without measurements), ``"top5"`` (measures the model's five
+        best) or ``"autotune"`` (the default: a search with measurements).
 
-        Ends after ``trials`` candidates or ``time`` seconds (200 trials if neither is given). The time is that of the whole call, with
-        the start and the finals, which take a second at least. Candidates are built
-        and run in child processes, checked against the reference, and recorded as it happens: Ctrl-C loses nothing,
-        and the same call goes on from there unless it is ``fresh``. ``progress`` is True, False, or a function of
-        (kind, line, share).
+        Stops after ``trials`` candidates or ``time`` seconds (default: 200 trials). The time covers the whole call,
+        including the start and the finals, which take at least a second. Candidates are built and run in child
+        processes, checked against the reference, and recorded at once: Ctrl-C loses nothing, and the same call resumes
+        unless ``fresh`` is set. ``progress`` is True, False, or a function of (kind, line, share).
 
-        With ``backward`` what trains is tuned as well, for the same sizes: the gradient with respect to all parameters that have
-        one, or to those that are named, and the forward pass that keeps values for it, each with a budget of its own.
+        ``backward`` also tunes training for the same sizes: the gradient with respect to all parameters that have one,
+        or to the named ones, and the forward pass that saves values for it, each with its own budget.
 
-        With ``fleet`` the workers of a fleet try the candidates, by the server of the records (``db``). The name of a run
-        instead of True goes on with that run, whose process is gone. It takes a wheel that was built with the feature ``fleet``.
+        ``fleet`` lets the workers of a fleet try the candidates, through the records server (``db``). The name of a run
+        instead of True resumes that run, whose process has ended. Needs a wheel built with the feature ``fleet``.
         """
         for what, number in (("trials", trials), ("seed", seed)):
             if number is not None and not 0 <= number < 2**64:
@@ -359,35 +358,35 @@ class Operator(_native.Operator):
         return Tuned(**ended, backward=tuned[-1])
 
     def differentiable(self) -> list[str]:
-        """The parameters that calls are given and that have gradients: tensors of real numbers."""
+        """The parameters with gradients: tensors of real numbers that are not frozen."""
         return [
             name for name, dtype, rank, _ in self.parameters() if rank > 0 and dtype in _REAL and name not in self.frozen
         ]
 
     def explain(self, *args: Any, **named: Any) -> str:
-        """What is computed for these arguments or sizes, over which ranges, why, at what cost, and what the schedule in use makes
-        of it: where stages are computed, how often, what they keep and move. With arrays, also how long a call takes
-        now."""
+        """Explains the computation for these arguments or sizes: ranges and their derivation, cost, and the effect of
+        the schedule in use (where and how often stages are computed, their memory and traffic). With arrays, also
+        measures the time of a call."""
         text = super().explain(*args, **named)
         if not args:
             return text
-        # Nobody asks for gradients of what is timed.
+        # The timed call needs no gradients.
         args = tuple(arg.detach() if hasattr(arg, "detach") else arg for arg in args)
         best = _time(lambda: self(*args, **named))
         moved = self.moved_bytes
         return f"{text}  {best * 1e6:.2f} us a call, measured now: {moved / best / 1e9:.1f} GB/s of what stages move\n"
 
     def report(self, *args: Any, **named: Any) -> Report:
-        """What tuning found for the shapes of these arguments, or for sizes by name: how searches went, how candidates
-        ended, the roofline, the best schedule with its loops. Notebooks show it; ``save`` writes it to a file."""
+        """The tuning report for the shapes of these arguments, or for sizes by name: search progress, outcomes of
+        candidates, the roofline, the best schedule with its loops. Notebooks show it; ``save`` writes it to a file."""
         return Report(self.page(*args, **named))
 
     def freeze(self, **constants: Any) -> Operator:
         """The same operator with values for ``const`` parameters, which calls then leave out.
 
-        They are copied: what becomes of the arrays afterwards changes no result. They are brought into the layout that
-        kernels want once, and no call looks at them again. Operators that were frozen from the same one share their
-        kernels, so a network of equal layers compiles one.
+        The values are copied: later changes of the arrays have no effect. They are converted to the kernels' layout
+        once, and calls do not check them again. Operators frozen from the same one share their kernels, so a network of
+        equal layers compiles one.
         """
         made = self.module._make(type(self), self.__name__, self.threads, constants, self)
         made.frozen = dict(made.constants())

@@ -1,4 +1,4 @@
-"""How far tuning is: a line that changes in a terminal, a bar in a notebook, now and then a line elsewhere."""
+"""Tuning progress: an updated line in a terminal, a bar in a notebook, occasional lines elsewhere."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ WIDTH = 24
 
 
 class Quiet:
-    """Says nothing."""
+    """No progress output."""
 
     def __call__(self, kind, line, share):
         pass
@@ -34,7 +34,7 @@ class Lines(Quiet):
 
 
 class Terminal(Quiet):
-    """One line that changes, and is never wider than the terminal."""
+    """One updated line, never wider than the terminal."""
 
     OFTEN = 0.1
 
@@ -43,7 +43,7 @@ class Terminal(Quiet):
 
     @property
     def width(self):
-        """The columns that may be used: the last one stays free, since some terminals begin a new line there."""
+        """The usable columns: the last one stays free, since some terminals wrap there."""
         try:
             columns = os.get_terminal_size(self.stream.fileno()).columns
         except (OSError, ValueError):
@@ -52,7 +52,7 @@ class Terminal(Quiet):
 
     @property
     def columns(self):
-        """The columns for a line of the tuner, beside the bar where there is room for one."""
+        """The columns for a line of the tuner, next to the bar if there is room for one."""
         return self.width - len(self.bar(0.0))
 
     def bar(self, share):
@@ -108,7 +108,7 @@ class Notebook(Quiet):
 
 
 class Given(Quiet):
-    """Calls a function of the user's."""
+    """Calls a user function."""
 
     def __init__(self, function):
         self.function = function
@@ -123,7 +123,7 @@ def bar(share):
 
 
 def display(wanted):
-    """What shows progress here: ``wanted`` is True, False, or a function of (kind, line, share)."""
+    """The progress display: ``wanted`` is True, False, or a function of (kind, line, share)."""
     if not wanted:
         return Quiet()
     if callable(wanted):

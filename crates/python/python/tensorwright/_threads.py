@@ -1,4 +1,4 @@
-"""How many threads kernels may use where nobody says it."""
+"""The default number of threads for kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _chosen: int | None = None
 
 
 def set_num_threads(threads: int | None) -> None:
-    """Sets how many threads the kernels of operators may use that are made from now on and do not say it themselves.
+    """Sets the default number of threads for operators created from now on.
 
     ``None`` goes back to the default: the environment variable TENSORWRIGHT_THREADS, or ``threads`` in tensorwright.toml, or as many as torch uses
     (``torch.get_num_threads()``, if the program has imported torch), or one for each core that this process may run on, as the command does.
@@ -21,21 +21,21 @@ def set_num_threads(threads: int | None) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads the kernels of an operator may use that is made now and does not say it itself."""
+    """The default number of threads for a new operator."""
     if _chosen is not None:
         return _chosen
     if said := os.environ.get("TENSORWRIGHT_THREADS"):
         return checked(said, "TENSORWRIGHT_THREADS")
     if configured := _native.configured()[0]:
         return configured
-    # Who has not imported torch does not wait for it here; a half-imported one has no such function yet.
+    # torch is not imported here; a partially imported one lacks this function.
     if count := getattr(sys.modules.get("torch"), "get_num_threads", None):
         return min(count(), 1024)
     return _native.default_threads()
 
 
 def checked(said: int | str, what: str) -> int:
-    """A number of threads, or a ValueError."""
+    """Checks a number of threads; raises ValueError."""
     try:
         threads = 0 if isinstance(said, (bool, float)) else int(said)
     except (TypeError, ValueError):

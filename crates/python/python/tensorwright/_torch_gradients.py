@@ -1,4 +1,4 @@
-"""How operators are differentiated: what a forward pass keeps, and where gradients find their arguments."""
+"""Differentiation of operators: saved values and arguments of gradients."""
 
 import contextlib
 import operator
@@ -17,21 +17,21 @@ _transforms = torch._C._functorch.peek_interpreter_stack
 _JVP = torch._C._functorch.TransformType.Jvp
 _is_wrapped, _unwrapped = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
 
-# Held while a name is chosen and registered. A rule registers its gradient, so one thread may take it again.
+# Held while choosing and registering a name. Reentrant, because a rule registers its gradient.
 registering = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # A child has no threads that would finish what they had begun.
+    # A forked child lacks the threads that would release it.
     os.register_at_fork(before=registering.acquire, after_in_parent=registering.release, after_in_child=registering.release)
 
 
 def open_parameters(op):
-    """The parameters that calls are given."""
+    """The parameters that are not frozen."""
     return [param for param in op.parameters() if param[0] not in op.frozen]
 
 
 @contextlib.contextmanager
 def outside():
-    """Whatever transform or mode the caller is within, it does not see what is done here."""
+    """Disables all transforms and modes of the caller."""
     with torch._C._DisableFuncTorch(), torch._C.DisableTorchFunction(), _python_dispatch._disable_current_modes():
         yield
 
@@ -44,7 +44,7 @@ def requires_gradient(tensor):
 
 
 def has_tangent(tensor):
-    """Whether forward mode has a tangent for a tensor, at any level of ``torch.func``. Each level knows its own alone."""
+    """Whether a tensor has a forward-mode tangent, at any level of ``torch.func``. Each level knows only its own."""
     with contextlib.ExitStack() as left:
         while (level := _transforms()) is not None:
             if _is_wrapped(tensor) and torch._C._functorch.maybe_get_level(tensor) == level.level():
@@ -60,7 +60,7 @@ def _is_dual(tensor):
 
 
 def numbers_of(op, tensors=()):
-    """The places of real numbers among the open parameters, with their names and types. ``tensors`` are none."""
+    """The positions of real scalars among the open parameters, with names and types; ``tensors`` are excluded."""
     return [
         (place, name, dtype)
         for place, (name, dtype, rank, _) in enumerate(open_parameters(op))
@@ -69,7 +69,7 @@ def numbers_of(op, tensors=()):
 
 
 def without_gradient(op, name, dtype):
-    """What is raised for a number that requires a gradient."""
+    """The exception for a number that requires a gradient."""
     return ArgumentError(
         f"{op.__name__}: `{name}` requires a gradient, and numbers have none; "
         f"declare a tensor of one element, as in `{dtype}(ONE) {name}`, or pass .detach()"
@@ -77,15 +77,15 @@ def without_gradient(op, name, dtype):
 
 
 class Rule:
-    """How an operator is differentiated: gradients for those of its arguments that need one. ``tensors`` names parameters without axes
-    that are tensors, and no numbers; ``make`` makes a custom operator of a gradient."""
+    """The differentiation rule of an operator: gradients for the arguments that need one. ``tensors`` names the
+    zero-dimensional parameters that are tensors, not numbers; ``make`` makes a custom operator of a gradient."""
 
     def __init__(self, op, given, make, tensors=()):
         self.op, self.given, self.make, self.tensors = op, given, make, tensors
         self.params, self.results = open_parameters(op), op.results()
         self.names = [name for name, *_ in self.params]
         self.real = [name for name, dtype, rank, _ in self.params if dtype in _REAL and (rank > 0 or name in tensors)]
-        # Tensors of real numbers on which results depend by conditions or shapes alone: their gradient is zero.
+        # Tensors of real numbers that affect results only through conditions or shapes: their gradient is zero.
         self.flat = []
         if given is not None and not isinstance(given, Operator):
             raise TypeError("backward is an operator, such as module.grad(...) returns, or True")
@@ -99,12 +99,12 @@ class Rule:
                 self.real = [name for name in real if _has_derivative(op, [name])]
             self.flat = [place for place, name in enumerate(self.names) if name in real and name not in self.real]
         self.whole = self.step(tuple(name in self.real for name in self.names))
-        # Whatever the gradient for all takes is kept; that for some takes no more.
+        # Saves the arguments of the full gradient; partial gradients need no others.
         self.kept = [] if self.whole is None else self.whole.kept()
 
     @outside()
     def step(self, needs):
-        """The gradient for the parameters that need one; None if all of theirs are zero."""
+        """The gradient for the parameters that need one; None if all are zero."""
         with registering:
             found = self.steps.get(needs)
             if found is None:
@@ -120,7 +120,7 @@ class Rule:
 
     @outside()
     def passing(self, needs):
-        """The forward pass and the gradient for the parameters that need one. Values that are worth it are kept between them."""
+        """The forward pass and the gradient for the parameters that need one, with the values saved between them."""
         wanted = [] if self.given is not None else self._wanted(needs)
         module, name = self.op.module, self.op.__name__
         forward, gradient, saved = module.training(name, wanted) if wanted else (self.op, None, {})
@@ -132,12 +132,12 @@ class Rule:
             elif self.frozen:
                 forward = forward.freeze(**self.frozen)
             step = _Step(self, self.frozen_in(gradient), wanted, saved)
-            # Inputs are kept for a gradient that is differentiated in turn: it computes everything again.
+            # A gradient that is differentiated again saves inputs and recomputes everything else.
             made = _Pass(self, forward, step, [*self.kept, *(source for source in step.kept() if source not in self.kept)])
         return self.passes.setdefault(needs, made)
 
     def recording(self, needs):
-        """The same for a gradient that is differentiated in turn: it depends on inputs alone."""
+        """The same for a gradient that is differentiated again: it depends on inputs only."""
         made = self.recorded.get(needs)
         if made is None:
             made = self.recorded.setdefault(needs, _Pass(self, self.op, self.step(needs), self.kept))
@@ -153,11 +153,11 @@ class Rule:
         return self.frozen_in(self.op.module.grad(self.op.__name__, wanted))
 
     def frozen_in(self, gradient):
-        """A gradient for what is frozen."""
+        """A gradient for frozen values."""
         taken = {name: dtype for name, dtype, *_ in gradient.parameters() if name in self.frozen}
         if not taken:
             return gradient
-        # Gradients take everything as a variable; what is frozen is constant.
+        # Gradients take all values as variables; frozen values are constant.
         text = gradient.module.source
         for name, dtype in taken.items():
             text = re.sub(rf"\b{dtype}(\([^)]*\))? {name}\b", rf"const {dtype}\1 {name}", text, count=1)
@@ -166,7 +166,7 @@ class Rule:
 
 
 def _has_derivative(op, names):
-    """Whether results depend on the values of these, and not on conditions or shapes alone."""
+    """Whether results depend on these values, not only through conditions or shapes."""
     try:
         op.module.grad(op.__name__, names)
     except CompileError as error:
@@ -177,7 +177,7 @@ def _has_derivative(op, names):
 
 
 class _Step:
-    """A gradient, and where its arguments come from."""
+    """A gradient with the origins of its arguments."""
 
     def __init__(self, rule, op, wrt, saved=None):
         self.op, self.make, self.made, saved = op, rule.make, None, saved or {}
@@ -186,7 +186,7 @@ class _Step:
         self.cotangents = {f"d_{name}": place for place, name in enumerate(rule.results) if f"d_{name}" not in saved}
         made = {name.removeprefix("d_"): place for place, name in enumerate(op.results())}
         if rule.given is None:
-            # Ours may have other names, where those were taken; results are in the order that was asked for.
+            # Results may be renamed to avoid conflicts; they are in the requested order.
             last = own[-len(rule.results) :]
             for place, name in enumerate(rule.results):
                 other = [taken for taken in last if re.fullmatch(rf"d_{name}_\d+", taken) and taken not in self.cotangents]
@@ -199,7 +199,7 @@ class _Step:
                 f"the backward operator takes {', '.join(wanted)} and returns {', '.join(op.results())}; it may take "
                 f"{', '.join(known)} and return {', '.join('d_' + name for name in rule.names)}"
             )
-        # Where each argument is: an input, a result or a gradient.
+        # The origin of each argument: an input, a result or a gradient.
         self.sources = []
         for name in wanted:
             if name in saved:
@@ -215,15 +215,15 @@ class _Step:
 
     @property
     def custom(self):
-        """Registered as well: compiled backward passes know its shapes, and it can be differentiated again."""
+        """The gradient as a custom operator, so that compiled backward passes know its shapes and it can be differentiated again."""
         if self.made is None:
             with registering, outside():
-                # Another thread may have been first.
+                # Another thread may have been faster.
                 self.made = self.made or self.make(self.op, self.tensors)
         return self.made
 
     def kept(self):
-        """What the forward pass keeps for it."""
+        """The values that the forward pass saves for it."""
         return sorted({source for source in self.sources if source[0] != "gradient"})
 
     def compute(self, values):
@@ -235,8 +235,8 @@ class _Step:
 
 
 class _Pass:
-    """A forward pass and its gradient: what is kept between them, and where the gradient finds its arguments. What is done for each
-    call is left to C where it can be: after a kernel has gone through the caches, Python's code comes from memory again."""
+    """A forward pass and its gradient, with the saved values and the origins of the gradient's arguments. Per-call work
+    uses C functions where possible: after a kernel has used the caches, Python code must be fetched from memory."""
 
     def __init__(self, rule, forward, step, kept):
         self.compute, self.step, self.flat = forward.compute, step, rule.flat
@@ -260,12 +260,12 @@ class _Pass:
         ctx.save_for_backward(*kept)
         if self.flat:
             ctx.flat = [(place, inputs[place].shape, inputs[place].dtype, inputs[place].device) for place in self.flat]
-        # Only of several results can one have no gradient.
+        # Only one of several results can lack a gradient.
         if self.results > 1:
             ctx.like = [(value.shape, value.dtype, value.device) for value in outputs[: self.results]]
 
     def gradient(self, ctx, gradients, is_recorded):
-        """The gradients in the places of the parameters."""
+        """The gradients in the positions of the parameters."""
         made = self.nothing
         if self.step is not None:
             kept = ctx.saved_tensors
@@ -290,7 +290,7 @@ class _Pass:
 
 
 def _picker(places):
-    """A function that picks what is in these places of a tuple, as a tuple."""
+    """A function that picks these items of a tuple, as a tuple."""
     match places:
         case []:
             return lambda _: ()

@@ -1,4 +1,4 @@
-"""The shapes of results, for graphs of PyTorch in which sizes are symbols."""
+"""Result shapes for PyTorch graphs with symbolic sizes."""
 
 import random
 import re
@@ -18,7 +18,7 @@ def inferred(op, args):
         if rank == 0 and "int" in dtype and not isinstance(arg, torch._subclasses.FakeTensor):
             numbers[name] = arg
     if any(isinstance(number, torch.SymInt) for number in numbers.values()) and _needs_no_numbers(op, shapes):
-        # Graphs serve all values of numbers that shape nothing.
+        # One graph serves all values of numbers that shape nothing.
         numbers = {}
     numbers = {name: int(number) for name, number in numbers.items()}
     if any(isinstance(extent, torch.SymInt) for shape in shapes for extent in shape or ()):
@@ -37,14 +37,14 @@ def _needs_no_numbers(op, shapes):
 
 
 def _hint(extent):
-    """What an extent is like: for one that data decide, any number will do."""
+    """A sample value of an extent; any number for a data-dependent one."""
     if not isinstance(extent, torch.SymInt):
         return extent
     return extent.node.hint if extent.node.hint is not None else 64
 
 
 def _symbolic(op, shapes, numbers):
-    """The same where extents are symbols: those of results are sums of multiples of sizes. None if it cannot be said like that."""
+    """The same with symbolic extents; result extents must be linear in the sizes. None if they are not."""
     declared = [dims.split(",") if dims else [] for dims in re.findall(r"(?:^|, )(?:const )?\w+(?:\(([^)]*)\))? \w+", op.signature)]
     sizes = {}
     for dims, shape in zip(declared, shapes, strict=True):
@@ -53,14 +53,14 @@ def _symbolic(op, shapes, numbers):
                 if isinstance(extent, torch.SymInt):
                     return None
             elif dim in sizes:
-                # As calls check it. Graphs are for shapes that agree.
+                # As calls check it: graphs are only for consistent shapes.
                 torch._check(sizes[dim] == extent, lambda dim=dim: f"{op.__name__}: the size `{dim}` of arguments differs")
                 sizes[dim] = extent if isinstance(sizes[dim], int) else sizes[dim]
             else:
                 sizes[dim] = extent
     hints = {name: _hint(extent) for name, extent in sizes.items()}
     symbols = [name for name, extent in sizes.items() if isinstance(extent, torch.SymInt)]
-    # Where extents follow by steps, or up to a point, a few values say nothing of others.
+    # Extents with quotients, minima or maxima cannot be extrapolated from a few values.
     if not set(symbols).isdisjoint(op.nonlinear_sizes()):
         return None
 
@@ -79,7 +79,7 @@ def _symbolic(op, shapes, numbers):
         return None
 
     def extents(values):
-        """The shapes of results for values of the symbols, if each adds its own part."""
+        """The result shapes for values of the symbols, if the extents are linear."""
         made = []
         for number, (_, shape) in enumerate(base):
             made.append(list(shape))
@@ -90,7 +90,7 @@ def _symbolic(op, shapes, numbers):
                         made[-1][axis] = made[-1][axis] + by * (values[name] - hints[name])
         return made
 
-    # That they do is tried: products and strided windows do not.
+    # Linearity is tested: products and strided windows are not linear.
     draw = random.Random(0)
     for _ in range(32):
         values = {name: draw.randint(1, 2 ** draw.randint(1, 20)) for name in symbols}

@@ -1,8 +1,8 @@
-"""What can go wrong. Messages are those of the command `tensorwright`: where, what, and what to do."""
+"""Exceptions, with the messages of the command `tensorwright`: where, what, and what to do."""
 
 
 class Error(Exception):
-    """Whatever Tensorwright raises."""
+    """The base class of all exceptions of Tensorwright."""
 
     codes: list[str] = []
     """The codes of the diagnostics, such as ``E0608``."""
@@ -13,16 +13,16 @@ class CompileError(Error, ValueError):
 
 
 class ArgumentError(Error, ValueError, TypeError):
-    """An argument of a call does not fit."""
+    """An argument of a call is invalid."""
 
 
 class IndexOutOfBoundsError(Error, IndexError):
-    """A subscript that was computed from data is out of bounds."""
+    """A subscript computed from data is out of bounds."""
 
 
 class DeadlineError(Error, TimeoutError):
-    """A kernel did not end on its device in time; the process can use the device no more."""
+    """A kernel exceeded the device deadline; this process can no longer use the device."""
 
 
 class TuningError(Error, RuntimeError):
-    """Tuning could not go on."""
+    """Tuning failed."""

@@ -1,4 +1,4 @@
-"""Operators for PyTorch: as custom operators, which autograd, ``torch.compile`` and ``torch.func`` know.
+"""Custom operators for PyTorch, with autograd, ``torch.compile`` and ``torch.func``.
 
 >>> import torch, tensorwright as tw
 >>> module = tw.define("def scale(float(N) A, float s) -> (B) { B(i) = s * A(i) }")
@@ -35,17 +35,17 @@ from ._torch_shapes import inferred
 from .errors import ArgumentError
 
 _NUMBERS = {"half": "float", "bfloat16": "float", "float": "float", "double": "float", "bool": "bool"}
-# What was registered, and the names of that and of its gradients. A name that is registered again would take its meaning from what has it.
+# Registered operators, and their names and those of their gradients. Registering a name twice would redefine it.
 _made: dict[str, "Registered"] = {}
 _taken: set[str] = set()
 
-# Whether something else than tensors and autograd looks at what is called. Each takes a fraction of a microsecond.
+# Whether a mode or transform other than autograd is active. Each check takes a fraction of a microsecond.
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 _TRANSFORM, _is_wrapped = torch._C._functorch.TransformType, torch._C._functorch.is_functorch_wrapped_tensor
-# Of ``is_grads_batched``, which is no transform of ``torch.func``.
+# Of ``is_grads_batched``, which is not a transform of ``torch.func``.
 _is_batch = torch._C._functorch.is_legacy_batchedtensor
 _tracing = torch._C._get_tracing_state
 _is_autocast = torch._C._is_any_autocast_enabled
@@ -55,16 +55,15 @@ _TENSOR, _PARAMETER = torch.Tensor, torch.nn.Parameter
 
 
 def register(op: Operator, backward: Operator | bool | None = None, *, name: str | None = None) -> Any:
-    """Makes a ``torch.library`` custom operator of an operator: with shape inference, usable under
-    ``torch.compile`` and ``torch.func``, and differentiable if ``backward`` is given. Parameters that are frozen are left out.
+    """Registers an operator as a ``torch.library`` custom operator: with shape inference, usable under
+    ``torch.compile`` and ``torch.func``, and differentiable if ``backward`` is given. Frozen parameters are left out.
 
-    ``backward`` is an operator whose parameters are named as those of ``op``, as its results (the values of the
-    forward pass) or ``d_`` and the name of a result (its gradient), and whose results are ``d_`` and the name of a
-    parameter: what ``module.grad`` makes. True stands for that gradient, which can itself be differentiated, and of which only what
-    is needed is computed.
+    ``backward`` is a gradient operator, as made by ``module.grad``. Its parameters are named like those of ``op``, like its
+    results (values of the forward pass), or ``d_`` and the name of a result (its gradient); its results are ``d_`` and the
+    name of a parameter. True derives this gradient, computes only the needed parts, and can be differentiated again.
 
-    ``name`` is the name within the namespace ``tensorwright`` of PyTorch's registry; one is made if there is none. Registering the
-    same again returns what there is.
+    ``name`` is the name in the namespace ``tensorwright`` of PyTorch's registry (default: generated). Registering the same
+    operator again returns the existing one.
     """
     if name is not None and not (name.isascii() and name.isidentifier() and not keyword.iskeyword(name)):
         raise ValueError(f"name is that of an operator in the namespace tensorwright, such as {op.__name__!r}, not {name!r}")
@@ -88,7 +87,7 @@ def register(op: Operator, backward: Operator | bool | None = None, *, name: str
 
 
 def _is_same(made, op, backward):
-    """Whether an operator was registered as another one would be."""
+    """Whether registering an operator would repeat an earlier registration."""
     first, before, _ = made._origin
     if isinstance(before, Operator) and isinstance(backward, Operator):
         return _computes_same(first, op) and _computes_same(before, backward)
@@ -96,7 +95,7 @@ def _is_same(made, op, backward):
 
 
 def _computes_same(one, other):
-    """Whether two operators have the same text and choices, and are frozen to the same values."""
+    """Whether two operators have the same text, choices and frozen values."""
     if (one.__name__, one.module.source, one.module._choices) != (other.__name__, other.module.source, other.module._choices):
         return False
     if one.frozen.keys() != other.frozen.keys():
@@ -105,7 +104,7 @@ def _computes_same(one, other):
 
 
 def _is_equal(one, other):
-    """Whether two frozen values are the same to the bit, so that NaN equals NaN and zeros have signs."""
+    """Whether two frozen values are bitwise equal (NaN equals NaN, zeros have signs)."""
     if not hasattr(one, "shape") and not hasattr(other, "shape"):
         return repr(one) == repr(other) or one == other != 0
     try:
@@ -115,12 +114,12 @@ def _is_equal(one, other):
                 return False
             return torch.equal(*(value.reshape(-1).contiguous().view(torch.uint8) for value in (one, other)))
     except (TypeError, RuntimeError):
-        # Of types that PyTorch does not know, or of two devices.
+        # Types that PyTorch does not know, or two devices.
         return False
 
 
 def _named(op):
-    """A name that says what is computed: PyTorch keeps compiled code by names, for other processes too."""
+    """A name derived from the computation: PyTorch caches compiled code by name, across processes."""
     said = "\n".join([op.module.source, op.__name__, op.module.target, *sorted(op.frozen)])
     name = f"{op.__name__}_{hashlib.sha256(said.encode()).hexdigest()[:12]}"
     names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
@@ -128,7 +127,7 @@ def _named(op):
 
 
 class Registered(CustomOpDef):
-    """A custom operator. Where nothing but autograd looks on, a call goes to the kernel without PyTorch's dispatcher."""
+    """A custom operator. Calls bypass PyTorch's dispatcher if no mode or transform except autograd is active."""
 
     _op: Operator
     _function: Any
@@ -147,7 +146,7 @@ class Registered(CustomOpDef):
         if named:
             args = self._placed(args, named)
         if len(args) != len(self._casts):
-            # Says what is missing.
+            # Reports the missing argument.
             return self._op.compute(*args)
         if _forward_mode._current_level >= 0:
             self._refuse_tangents(args)
@@ -173,9 +172,9 @@ class Registered(CustomOpDef):
                 if self._function is not None:
                     return self._function.apply(*args)
                 if not self._takes_all(args):
-                    # Says what cannot be an argument.
+                    # Reports the invalid argument.
                     self._op.compute(*args)
-                # Without a rule, PyTorch says so once somebody asks for the gradient.
+                # Without a rule, PyTorch reports it when the gradient is requested.
                 return self._dispatched(args)
             return self._op.compute(*args)
         except (ArgumentError, TypeError):
@@ -184,7 +183,7 @@ class Registered(CustomOpDef):
             raise
 
     def __getattr__(self, name: str) -> Any:
-        # What operators have beside: ``tune``, ``explain``, ``compile``, ``kernels``.
+        # The other methods of operators: ``tune``, ``explain``, ``compile``, ``kernels``.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._op, name)
@@ -193,11 +192,11 @@ class Registered(CustomOpDef):
         """The call within a transform of ``torch.func``."""
         self._refuse_numbers(args)
         if not any(isinstance(arg, torch.Tensor) and _is_wrapped(arg) for arg in args):
-            # It does not matter to the transform.
+            # Not part of the transform.
             return self._opoverload(*args)
         if transform.key() != _TRANSFORM.Functionalize:
             return self._transformed.apply(*args)
-        # Functions of PyTorch have no rule for it; nothing is changed in place here.
+        # `autograd.Function` has no rule for it; nothing is changed in place here.
         level = FunctorchFunctionalizeAPI(retrieve_current_functorch_interpreter())
         with level.redispatch_to_next():
             made = self(*level.unwrap_tensors(args))
@@ -209,25 +208,24 @@ class Registered(CustomOpDef):
         return self._opoverload(*args)
 
     def _refuse_numbers(self, args):
-        """PyTorch makes numbers of tensors without axes, and forgets their gradients without a word."""
+        """Rejects zero-dimensional tensors with gradients: PyTorch converts them to numbers and silently drops the gradients."""
         if self._numbers and _is_grad_enabled():
             for place, name, dtype in self._numbers:
                 if isinstance(args[place], torch.Tensor) and requires_gradient(args[place]):
                     raise without_gradient(self._op, name, dtype)
 
     def _takes_all(self, args):
-        """Whether there are tensors where PyTorch wants tensors."""
+        """Whether all tensor parameters get torch tensors."""
         places = zip(args, self._takes_tensor, strict=True)
         return all(isinstance(arg, torch.Tensor) for arg, is_wanted in places if is_wanted)
 
     def _has_no_memory(self, args):
-        """Whether PyTorch alone can make something of arguments: of tensors that are nowhere it knows the shapes, and batches it
-        takes apart."""
+        """Whether arguments have no memory of their own (meta tensors, batches), so that only PyTorch can handle them."""
         tensors = [arg for arg, is_wanted in zip(args, self._takes_tensor, strict=True) if is_wanted]
         return all(arg.is_meta for arg in tensors) or any(map(_is_batch, tensors))
 
     def _converted(self, args):
-        """Arguments of which NumPy's are tensors, and its numbers Python's."""
+        """Arguments with NumPy arrays converted to tensors, and NumPy scalars to Python numbers."""
         ranks = [rank for _, _, rank, _ in open_parameters(self._op)]
         is_array = [hasattr(type(arg), "__array_interface__") for arg in args]
         return tuple(
@@ -236,11 +234,11 @@ class Registered(CustomOpDef):
         )
 
     def _placed(self, args, named):
-        """Arguments by position, of some that were given by name."""
+        """Positional arguments, with named ones in their places."""
         given = dict(zip(self._names, args, strict=False))
         says = f"{self._op.__name__}({self._op.signature})"
         for name, value in named.items():
-            # PyTorch's schema has Python's words with an underscore.
+            # PyTorch's schema adds an underscore to Python keywords.
             name = name if name in self._names else name.removesuffix("_")
             if name not in self._names:
                 raise ArgumentError(f"{says} has no parameter `{name}`")
@@ -253,7 +251,7 @@ class Registered(CustomOpDef):
         return tuple(given[name] for name in self._names)
 
     def _refuse_tangents(self, args):
-        """Forward mode would lose them without a word."""
+        """Rejects tensors with tangents, which forward mode would silently drop."""
         for arg in args:
             if isinstance(arg, torch.Tensor) and has_tangent(arg):
                 raise NotImplementedError(self._says_no_tangents())
@@ -261,7 +259,7 @@ class Registered(CustomOpDef):
     def _says_no_tangents(self):
         return f"{self._op.__name__} has no forward-mode derivative; use reverse mode (backward)"
 
-    # There is one of it in PyTorch's registry.
+    # PyTorch's registry holds the only one.
     def __copy__(self):
         return self
 
@@ -273,11 +271,11 @@ class Registered(CustomOpDef):
 
 
 def _registered(op, backward, name):
-    """What an operator was registered as, in this process or another one."""
+    """Restores a registered operator, from this process or another one."""
     with registering:
         if name not in _taken or (name in _made and _is_same(_made[name], op, backward)):
             return register(op, backward, name=name)
-        # Something else has the name here.
+        # Another operator has this name here.
         found = next((made for made in _made.values() if _is_same(made, op, backward)), None)
         return register(op, backward) if found is None else found
 
@@ -288,14 +286,14 @@ def _custom(op, name, tensors, rule=None):
     try:
         return _defined(op, name, tensors, rule)
     except BaseException:
-        # Nothing has the name.
+        # The name stays free.
         _taken.discard(name)
         raise
 
 
 def _defined(op, name, tensors, rule):
     params, results = open_parameters(op), op.results()
-    # Kernels for other devices than CUDA's take tensors of the CPU, and copy them.
+    # Kernels for devices other than CUDA take CPU tensors and copy them.
     device = "cuda" if op.module.target.startswith("cuda") else "cpu"
     custom = torch.library.custom_op(
         f"tensorwright::{name}", op.compute, mutates_args=(), schema=_schema(params, results, tensors), device_types=device
@@ -327,7 +325,7 @@ def _defined(op, name, tensors, rule):
 
 
 def _transformed(custom, setup=None, formula=None):
-    """What each transform of ``torch.func`` goes through: within a batch, PyTorch's dispatcher forgets the levels below."""
+    """The autograd function for transforms of ``torch.func``: within a batch, PyTorch's dispatcher forgets the levels below."""
 
     class Transformed(torch.autograd.Function):
         @staticmethod
@@ -354,7 +352,7 @@ def _transformed(custom, setup=None, formula=None):
 
 
 def _cast(args, casts):
-    """Arguments of the element types that are declared, as autocast converts them: not those of ``double``."""
+    """Arguments converted to the declared element types as by autocast, which leaves ``double`` alone."""
     return tuple(
         arg.to(dtype)
         if dtype is not None and isinstance(arg, torch.Tensor) and arg.is_floating_point() and arg.dtype != torch.double
@@ -364,7 +362,7 @@ def _cast(args, casts):
 
 
 def _checked(op, params, args):
-    """The first tensor. Nothing reads the memory of those that PyTorch infers shapes with, so their types are looked at here."""
+    """The first tensor. Also checks types, because shape inference never reads the memory of its tensors."""
     tensors = [(name, dtype, arg) for (name, dtype, *_), arg in zip(params, args, strict=True) if isinstance(arg, torch.Tensor)]
     first = tensors[0][2]
     for name, dtype, tensor in tensors:
@@ -377,13 +375,13 @@ def _checked(op, params, args):
 
 
 def _batched(custom, info, in_dims, *args):
-    """One call for each element of a batch."""
+    """One call per element of a batch."""
 
     def at(number):
         return (arg if dim is None else arg.select(dim, number) for arg, dim in zip(args, in_dims, strict=True))
 
     if info.batch_size == 0:
-        # One element of anything says what results look like.
+        # One arbitrary element gives the shape of the results.
         one = (arg if dim is None else arg.new_zeros([n for axis, n in enumerate(arg.shape) if axis != dim])
                for arg, dim in zip(args, in_dims, strict=True))  # fmt: skip
         made = custom(*one)
@@ -402,7 +400,7 @@ def _schema(params, results, tensors):
             return "Tensor"
         return _NUMBERS.get(dtype, "SymInt")
 
-    # PyTorch's schemas reserve Python's words, `in` among them.
+    # PyTorch's schemas reserve Python keywords such as `in`.
     names = [name + "_" * keyword.iskeyword(name) for name, *_ in params]
     kinds = [kind(name, dtype, rank) for name, dtype, rank, _ in params]
     taken = ", ".join(f"{kind} {name}" for kind, name in zip(kinds, names, strict=True))
@@ -411,7 +409,7 @@ def _schema(params, results, tensors):
 
 
 def _again(op, tensors):
-    """A custom operator for a gradient, which can be differentiated in turn."""
+    """A custom operator for a gradient, which can be differentiated again."""
     with registering:
         custom = _custom(op, _named(op), tensors)
         _differentiate(custom, None, tensors)
@@ -419,10 +417,10 @@ def _again(op, tensors):
 
 
 def _differentiate(custom, rule, tensors=()):
-    """Makes the operator differentiable. Without a rule it is found when it is first needed: few differentiate twice."""
+    """Makes the operator differentiable. A missing rule is derived on first use: second derivatives are rare."""
     known = [rule]
     if rule is not None:
-        # What is traced cannot be registered meanwhile.
+        # Operators cannot be registered during tracing.
         if rule.whole is not None:
             rule.whole.custom  # noqa: B018
 
@@ -448,8 +446,8 @@ def _differentiate(custom, rule, tensors=()):
 
         @staticmethod
         def backward(ctx, *gradients):
-            # A gradient that is differentiated in turn depends on inputs alone; a batch of them is for PyTorch to take apart.
-            # Kernels would lose tangents of gradients.
+            # A gradient that is differentiated again depends on inputs only; PyTorch splits batches of them.
+            # Kernels would drop tangents of gradients.
             if _is_grad_enabled() or _transforms() is not None or _forward_mode._current_level >= 0:
                 return found().recording(ctx.needs_input_grad).gradient(ctx, gradients, True)
             return ctx.passing.gradient(ctx, gradients, False)

@@ -1,4 +1,4 @@
-//! A size that is cut into pieces.
+//! Computing one size in pieces.
 
 use tensorwright::Program;
 use tensorwright::ir::TensorId;
@@ -11,27 +11,27 @@ use crate::definition::{Definition, Sizes};
 use crate::kernels::Kernels;
 use crate::specialised::Specialised;
 
-/// Nanoseconds that a call of a kernel costs beside its work, until it is measured.
+/// The assumed overhead of a kernel call in nanoseconds, until it is measured.
 const CALL: f64 = 1500.0;
 
-/// Bytes that are read in a nanosecond, until kernels are measured.
+/// The assumed bandwidth in bytes per nanosecond, until kernels are measured.
 const BYTES: f64 = 10.0;
 
-/// Innermost iterations in a nanosecond, until kernels are measured.
+/// The assumed innermost iterations per nanosecond, until kernels are measured.
 const ITERATIONS: f64 = 16.0;
 
-/// A size that is cut into pieces.
+/// A size that is computed in pieces.
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) name: String,
     pub(super) value: i64,
-    /// What varies along it.
+    /// What changes along it.
     pub(super) variation: Variation,
     guess: Guess,
 }
 
 impl Cut {
-    /// The first of the sizes that may be cut.
+    /// The first size that may be cut.
     pub(super) fn of(
         definition: &Definition,
         program: &Program,
@@ -52,27 +52,27 @@ impl Cut {
         names.iter().find_map(one)
     }
 
-    /// Sizes of a piece.
+    /// The sizes of a piece.
     pub(super) fn at(&self, sizes: &Sizes, length: i64) -> Sizes {
         let mut sizes = sizes.clone();
         sizes.insert(self.name.clone(), length);
         sizes
     }
 
-    /// Whether pieces of this length, which `small` computes, are parts of what the program computes.
+    /// Whether pieces of this length, computed by `small`, are slices of the program's result.
     pub(super) fn is_sliced(&self, program: &Program, small: &Program, length: i64) -> bool {
         let found = || variation((program.ir(), self.value), (small.ir(), length));
         length == self.value || found().is_ok_and(|found| found.kind == Kind::Sliced)
     }
 
-    /// The cheapest pieces, by kernels for these sizes but for this one.
+    /// The cheapest pieces, by kernels for these sizes except the cut one.
     pub(super) fn pieces(&self, kernels: &Kernels, exact: &Variant, kernel: &Sizes) -> Pieces {
         let family = Variant::exact(self.at(kernel, 0), exact.strides.clone());
         Pieces::new(self.name.clone(), self.value, kernels.pricing(family, self.guess))
     }
 }
 
-/// Whether the size is the outermost of all tensors of a caller that have it.
+/// Whether the size is the outermost axis of all caller tensors that have it.
 fn is_outermost(program: &Program, variation: &Variation) -> bool {
     let ir = program.ir();
     let mut all = ir.input_ids().chain(ir.outputs.iter().copied());
@@ -82,7 +82,7 @@ fn is_outermost(program: &Program, variation: &Variation) -> bool {
     })
 }
 
-/// What pieces cost, about: tensors that do not vary are read again for each.
+/// An estimate of the cost of pieces: tensors that do not vary are read again for each piece.
 fn guess(program: &Program, value: i64, variation: &Variation) -> Guess {
     let ir = program.ir();
     let moved = |varies: bool| -> f64 {

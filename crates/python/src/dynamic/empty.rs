@@ -1,4 +1,4 @@
-//! Sizes that are zero.
+//! Calls with sizes that are zero.
 
 use tensorwright::Program;
 use tensorwright::ir::{Axis, AxisId, AxisKind, EmptyRange, Interval, Stage, Tensor, TensorId};
@@ -11,14 +11,14 @@ use crate::kernels::Kernels;
 use crate::parts::Part;
 use crate::specialised::{Shapes, Specialised, shapes};
 
-/// Values in the place of zero that extents have to follow in proportion, beside two and three.
+/// Sizes to check that extents are linear, in addition to two and three.
 const TRIED: [i64; 3] = [1, 5, 64];
 
-/// A definition for sizes of which some are zero: it is known by two larger ones.
+/// A definition with zero sizes, analysed through two larger ones.
 pub(super) struct Empty {
-    /// The zeros, for messages.
+    /// The zero sizes, for messages.
     zeros: String,
-    /// The sizes with two in the place of zero.
+    /// The sizes with two in place of zero.
     two: Sizes,
     program: Program,
     larger: Program,
@@ -45,13 +45,13 @@ impl Empty {
         let larger = Specialised::program(definition, &at(3))?;
         let def = definition.module.def(&definition.signature.name)?;
         if let Some(size) = def.nonlinear_sizes().iter().find(|size| is_zero(&size.to_string())) {
-            return Err(refused(format!("a range does not follow `{size}` in proportion")));
+            return Err(refused(format!("a range is not linear in `{size}`")));
         }
         for value in TRIED {
-            // A window may be longer than that.
+            // A window may be longer than the size.
             let Ok(other) = Specialised::program(definition, &at(value)) else { continue };
             if let Some(tensor) = unexpected(&program, &larger, &other, value) {
-                let why = format!("an extent of `{tensor}` does not follow it in proportion");
+                let why = format!("an extent of `{tensor}` is not linear in it");
                 return Err(refused(why));
             }
         }
@@ -73,7 +73,7 @@ impl Empty {
         shape.iter().any(|extent| *extent <= 0)
     }
 
-    /// Where a range really starts and ends.
+    /// The true start and end of a range.
     fn range(&self, stage: usize, axis: AxisId) -> (i64, i64) {
         let of = |program: &Program| {
             program.ir().stages.get(stage).map(|stage| (stage.axis(axis).lo, stage.axis(axis).hi))
@@ -82,7 +82,7 @@ impl Empty {
         both.map_or((0, 0), |(two, three)| (at(0, two.0, three.0), at(0, two.1, three.1)))
     }
 
-    /// The stages with a range that is empty.
+    /// The stages with an empty range.
     fn without_points(&self) -> Vec<(usize, EmptyRange)> {
         let lacking = |(number, stage): (usize, &Stage)| {
             let axes = || (0..).map(AxisId).zip(&stage.axes);
@@ -100,7 +100,7 @@ impl Empty {
         self.program.ir().stages.iter().enumerate().filter_map(lacking).collect()
     }
 
-    /// A tensor without elements of which one is read, by a stage that has points.
+    /// A tensor without elements that a non-empty stage reads.
     fn read(&self, empty: &[(usize, EmptyRange)]) -> Option<&str> {
         let ir = self.program.ir();
         let has_points = |number: usize| !empty.iter().any(|(other, _)| *other == number);
@@ -119,7 +119,7 @@ impl Empty {
         found.map(|id| ir.tensor(id).name.as_str())
     }
 
-    /// A tensor without elements to which terms would go.
+    /// A tensor without elements that a scatter writes to.
     fn scattered(&self) -> Option<&str> {
         let ir = self.program.ir();
         let has_terms = |number: usize, stage: &Stage| {
@@ -140,7 +140,7 @@ impl Empty {
     }
 }
 
-/// What is a number in proportion at a value, if it is these at two and at three.
+/// Extrapolates linearly from the numbers at two and at three.
 fn at(value: i64, two: i64, three: i64) -> i64 {
     two + (value - 2) * (three - two)
 }
@@ -149,7 +149,7 @@ fn zero_shape(two: &Tensor, three: &Tensor) -> Vec<i64> {
     two.shape.iter().zip(&three.shape).map(|(two, three)| at(0, *two, *three)).collect()
 }
 
-/// A tensor whose extents, or the ranges it is computed over, do not go on from two and three as they are at another value.
+/// A tensor whose extents or ranges are not linear in the size.
 fn unexpected(two: &Program, three: &Program, other: &Program, value: i64) -> Option<String> {
     let (two, three, other) = (two.ir(), three.ir(), other.ir());
     let goes_on = |a: &Tensor, b: &Tensor, c: &Tensor| {
@@ -170,7 +170,7 @@ fn unexpected(two: &Program, three: &Program, other: &Program, value: i64) -> Op
     wrong.map(|((stage, _), _)| two.tensor(stage.output).name.clone())
 }
 
-/// How to compute calls with sizes of which some are zero: by what is common to larger ones.
+/// Plans calls with zero sizes from the programs for larger ones.
 pub(super) fn empty(
     definition: &Definition,
     kernels: &Kernels,

@@ -1,4 +1,4 @@
-//! Shapes that change: how a call is computed with kernels that were made for other shapes.
+//! Dynamic shapes: computing a call with kernels made for other shapes.
 //!
 //! ```text
 //! y(n,d) = x(n,d) + b(d)      N = 1000: rows 0..768 and 744..1000, by kernels for 768 and 256 rows
@@ -6,14 +6,14 @@
 //! anything, N = 0             by the kernel for 2, with sums that end at 0
 //! ```
 //!
-//! A size along which elements do not depend on each other, and that is the outermost of its tensors, is cut into pieces without
-//! a copy ([`cut`]); which pieces, their measured times decide ([`Pieces`]). Others are rounded up. What can be neither has a
-//! kernel for its shapes.
+//! A size along which elements are independent, and which is the outermost axis of its tensors, is
+//! cut into pieces without a copy ([`cut`]); measured times select the pieces ([`Pieces`]). Other
+//! sizes are rounded up. If neither is possible, the shapes get a kernel of their own.
 
 mod cut;
+mod dynamic_warning;
 mod empty;
 mod part;
-mod unserved;
 mod varying;
 
 use std::collections::btree_map::Entry;
@@ -29,16 +29,16 @@ use crate::kernels::Kernels;
 use crate::parts::{Part, Placement};
 use crate::specialised::{Shapes, Specialised, shapes};
 use cut::Cut;
-use part::{Made, bytes, part};
+use part::{PartPrograms, bytes, part};
 use varying::Varying;
 
-/// Why there is no way to compute a call.
+/// Why a call cannot be computed.
 #[derive(Debug)]
 pub(crate) enum Problem {
     Diagnosed(Diagnostics),
-    /// What is wrong with the arguments.
+    /// The arguments are invalid.
     Argument(String),
-    /// Inputs have to be dense; why, if the caller can do something about it.
+    /// Inputs have to be dense; with the reason, if the caller can change that.
     Dense(Option<String>),
 }
 
@@ -48,7 +48,8 @@ impl From<Diagnostics> for Problem {
     }
 }
 
-/// How to compute calls with given sizes: `exactly` by a kernel for them alone, or by what is there for others too.
+/// Plans calls with given sizes: `exactly` by a kernel for them alone, or by kernels that serve
+/// other sizes too.
 pub(crate) fn plan(
     definition: &Definition,
     kernels: &Kernels,
@@ -67,7 +68,7 @@ pub(crate) fn plan(
     let strides = strides(definition, kernels, &program, given)?;
     let exact = Variant::exact(sizes, strides);
     if !exactly && kernels.is_first_plan() {
-        kernels.warn(unserved::warning(definition, &program, &exact.sizes));
+        kernels.warn(dynamic_warning::warning(definition, &program, &exact.sizes));
     }
     let sizes = &exact.sizes;
     let varying = Varying::of(definition, kernels, sizes);
@@ -76,7 +77,8 @@ pub(crate) fn plan(
         return Ok(whole(definition, kernels, &program, exact)?);
     }
     let cut = Cut::of(definition, &program, sizes, &varying.cut);
-    // A kernel that is there is used, unless it is one of the pieces, among which measured times choose.
+    // An existing kernel is used, unless it is one of the pieces, which are selected by measured
+    // times.
     let is_piece = cut.as_ref().is_some_and(|cut| is_piece(cut.value));
     let is_known = found.is_some() && !is_piece || Kernels::is_tuned(definition, &program);
     let call = Call { definition, kernels, program: &program, exact: &exact };
@@ -88,7 +90,7 @@ pub(crate) fn plan(
     Ok(whole(definition, kernels, &program, exact)?)
 }
 
-/// The inputs and outputs of a definition for sizes, of which some may be zero.
+/// The inputs and outputs of a definition for sizes, some of which may be zero.
 pub(crate) fn shapes_of(definition: &Definition, sizes: &Sizes) -> Result<Shapes, Problem> {
     if has_zeros(definition, sizes) {
         return Ok(empty::Empty::new(definition, sizes)?.real);
@@ -119,21 +121,21 @@ fn whole(
     Ok(Specialised::of(definition, &shapes(program), exact.sizes, &exact.strides, vec![part]))
 }
 
-/// The strides of inputs that are not dense, if there may be kernels for them.
+/// The strides of non-dense inputs, if they may get kernels.
 fn strides(
     definition: &Definition,
     kernels: &Kernels,
     program: &Program,
     given: &BTreeMap<String, Vec<i64>>,
 ) -> Result<Strides, Problem> {
-    // Whoever explains a subscript that is out of bounds looks at all memory of the inputs, gaps too.
+    // The diagnosis of an out-of-bounds subscript reads all memory of the inputs, including gaps.
     let is_checked = program.ir().stages.iter().any(Stage::has_data_subscripts);
     let mut found = Strides::new();
     for (number, input) in program.inputs().iter().enumerate() {
         let Some(strides) = given.get(&input.name) else { continue };
         if input.is_const || is_checked || program.with_strides(number, strides).is_none() {
             let advice = format!(
-                "{}: `{}` is copied at every call, because {}; pass .contiguous() or numpy.ascontiguousarray(...) to copy it once",
+                "{}: `{}` is copied on every call, because {}; pass .contiguous() or numpy.ascontiguousarray(...) to copy it once",
                 definition.signature.name,
                 input.name,
                 if input.is_const {
@@ -156,7 +158,7 @@ fn strides(
     }
 }
 
-/// A call for which there is no kernel, in which sizes vary.
+/// A call without a kernel, with dynamic sizes.
 struct Call<'a> {
     definition: &'a Definition,
     kernels: &'a Kernels,
@@ -164,11 +166,11 @@ struct Call<'a> {
     exact: &'a Variant,
 }
 
-/// The parts of a call, and the pieces of a size that they are.
+/// The parts of a call, and the size they are pieces of.
 type Parts = (Vec<Part>, Option<Pieces>);
 
 impl Call<'_> {
-    /// The parts of the call, if sizes that vary let it be computed so.
+    /// The parts of the call, if its dynamic sizes allow them.
     fn parts(&self, cut: Option<&Cut>, varying: &Varying) -> Result<Option<Parts>, Problem> {
         let sizes = &self.exact.sizes;
         let rounded = varying.rounded_up(sizes, cut.map(|cut| cut.name.as_str()));
@@ -177,21 +179,21 @@ impl Call<'_> {
         {
             return Ok(Some(parts));
         }
-        // What cannot be rounded may still be cut.
+        // A size that cannot be rounded may still be cut.
         if cut.is_some() { self.parts_of(cut, sizes) } else { Ok(None) }
     }
 
-    /// The parts of the call by kernels for these sizes, but for the one that is cut.
+    /// The parts of the call by kernels for these sizes, except the cut one.
     fn parts_of(&self, cut: Option<&Cut>, kernel: &Sizes) -> Result<Option<Parts>, Problem> {
         let Some(cut) = cut else {
-            let made = Made::new(self.definition, kernel.clone(), &self.exact.sizes);
+            let made = PartPrograms::new(self.definition, kernel.clone(), &self.exact.sizes);
             let Some(made) = made else { return Ok(None) };
             return Ok(Some((vec![part(self, &made, None)?], None)));
         };
         let pieces = cut.pieces(self.kernels, self.exact, kernel);
         let lengths: BTreeSet<i64> = pieces.places().map(|(_, length)| length).collect();
         if lengths.len() > self.kernels.limit() {
-            // They would drive each other out at every call.
+            // They would evict each other at every call.
             return Ok(None);
         }
         let mut made = BTreeMap::new();
@@ -202,7 +204,7 @@ impl Call<'_> {
                 Entry::Vacant(place) => {
                     let (large, small) =
                         (cut.at(kernel, length), cut.at(&self.exact.sizes, length));
-                    match Made::new(self.definition, large, &small) {
+                    match PartPrograms::new(self.definition, large, &small) {
                         Some(made) if cut.is_sliced(self.program, &made.small, length) => {
                             place.insert(made)
                         }

@@ -1,4 +1,4 @@
-//! A part of a call: a kernel, and where it finds the tensors of the caller.
+//! One part of a call: a kernel and the placement of its tensors.
 
 use tensorwright::Program;
 use tensorwright::ir::{ReductionGuard, Tensor, TensorId};
@@ -10,18 +10,19 @@ use crate::definition::{Definition, Sizes};
 use crate::parts::{Part, Placement, Region};
 use crate::specialised::Specialised;
 
-/// Programs of a part: of what the caller wants of it, and of the kernel that computes at least that.
+/// Two programs of a part: the requested computation, and the kernel's, which computes at least
+/// that.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(super) struct PartPrograms {
     sizes: Sizes,
     large: Program,
     pub(super) small: Program,
-    /// Reductions of the kernel that end where those of the caller do.
+    /// Reductions of the kernel with the caller's ends.
     guards: Vec<ReductionGuard>,
 }
 
-impl Made {
-    /// Programs for sizes of the kernel and for those of the caller, if the kernel can compute what the caller wants.
+impl PartPrograms {
+    /// The programs for the kernel's and the caller's sizes, if the kernel can compute the request.
     pub(super) fn new(definition: &Definition, kernel: Sizes, small: &Sizes) -> Option<Self> {
         let large = Specialised::program(definition, &kernel).ok()?;
         let small = Specialised::program(definition, small).ok()?;
@@ -30,14 +31,14 @@ impl Made {
     }
 }
 
-/// A part of a call.
+/// Builds a part of a call.
 pub(super) fn part(
     call: &Call<'_>,
-    made: &Made,
+    made: &PartPrograms,
     along: Option<(&Variation, i64)>,
 ) -> Result<Part, Problem> {
     let (program, strides) = (call.program, &call.exact.strides);
-    let Made { sizes, large, small, guards } = made;
+    let PartPrograms { sizes, large, small, guards } = made;
     let ir = program.ir();
     let place = |id: TensorId| {
         let number = id.0 as usize;
@@ -68,7 +69,7 @@ pub(super) fn part(
     }
     let inputs: Vec<Placement> = ir.input_ids().map(place).collect();
     let outputs = ir.outputs.iter().map(|id| place(*id)).collect();
-    // A constant of which kernels get other pieces in other calls cannot be prepared.
+    // A constant whose pieces differ between calls cannot be prepared.
     let differs = |(a, b): (&Tensor, &Tensor)| a.is_const && a.shape != b.shape;
     let has_constants = !program.inputs().iter().zip(large.inputs()).any(differs);
     let variant = Variant {
@@ -83,7 +84,8 @@ pub(super) fn part(
     Ok(Part { compiled, inputs, outputs, ends: guards.iter().map(end).collect() })
 }
 
-/// Where a kernel for the tensor `large` finds the part `small` of the caller's, which starts so many elements in.
+/// Where a kernel for the tensor `large` finds the caller's part `small`, which starts at element
+/// `start`.
 pub(super) fn placement(whole: &Tensor, small: &Tensor, large: &Tensor, start: i64) -> Placement {
     if small.shape == large.shape {
         // A piece of the outermost axis, or all.
@@ -101,7 +103,7 @@ pub(super) fn placement(whole: &Tensor, small: &Tensor, large: &Tensor, start: i
     })
 }
 
-/// The bytes of so many elements.
+/// The bytes of a number of elements.
 pub(super) fn bytes(tensor: &Tensor, elements: i64) -> isize {
     elements as isize * tensor.dtype.bytes() as isize
 }

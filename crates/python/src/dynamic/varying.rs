@@ -1,17 +1,17 @@
-//! Which sizes vary.
+//! Detection of dynamic sizes.
 
 use tensorwright_package::buckets::round_up;
 
 use crate::definition::{Definition, Dynamic, Sizes};
 use crate::kernels::Kernels;
 
-/// A size that has had so many values is cut into pieces.
+/// A size with this many different values is cut into pieces.
 const CUT_FROM: usize = 5;
 
-/// A size that has had so many values is rounded up, which takes copies.
+/// A size with this many different values is rounded up, which needs copies.
 const ROUND_FROM: usize = 17;
 
-/// The sizes that vary, by what may be done about them.
+/// The dynamic sizes, by how they are handled.
 #[derive(Debug, Default)]
 pub(super) struct Varying {
     pub(super) cut: Vec<String>,
@@ -48,7 +48,7 @@ impl Varying {
         self.cut.is_empty() && self.rounded.is_empty()
     }
 
-    /// Sizes of a kernel that serves these: those that vary are rounded up, but for the one that is cut.
+    /// The kernel sizes for these sizes: dynamic sizes rounded up, except the cut one.
     pub(super) fn rounded_up(&self, sizes: &Sizes, cut: Option<&str>) -> Sizes {
         let mut kernel = sizes.clone();
         for name in self.rounded.iter().filter(|name| cut != Some(name.as_str())) {

@@ -10,7 +10,7 @@ use tensorwright::DType;
 
 use super::{Device, Extents, Foreign, Guard, Library, Refusal};
 
-/// A buffer that was asked for, given back when this is dropped.
+/// An acquired buffer, released on drop.
 pub(super) struct BufferGuard {
     view: Box<ffi::Py_buffer>,
 }
@@ -36,7 +36,7 @@ pub(super) fn offers(object: &Bound<'_, PyAny>) -> bool {
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) == 1 }
 }
 
-/// The buffer of an object.
+/// Acquires the buffer of an object.
 pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
     let mut view = Box::new(ffi::Py_buffer::new());
     let flags = ffi::PyBUF_STRIDES | ffi::PyBUF_FORMAT;
@@ -78,17 +78,17 @@ pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
     Ok(foreign)
 }
 
-/// The name that NumPy has for the elements of an array.
+/// NumPy's name for the element type of an array.
 fn dtype_name(object: &Bound<'_, PyAny>) -> Option<String> {
     object.getattr("dtype").ok()?.getattr("name").ok()?.extract().ok()
 }
 
-/// The bits of an array of `ml_dtypes.bfloat16`, which the buffer protocol has no letter for.
+/// The bits of an `ml_dtypes.bfloat16` array, a type that the buffer protocol lacks.
 fn as_bits<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     (dtype_name(object)? == "bfloat16").then(|| object.call_method1("view", ("uint16",)).ok())?
 }
 
-/// Elements that have no letter in the buffer protocol are of no type that kernels have.
+/// Element types that the buffer protocol lacks are none of ours.
 fn refusal(object: &Bound<'_, PyAny>, error: PyErr) -> Refusal {
     match dtype_name(object) {
         Some(name) => Refusal::Unfit(format!(

@@ -1,7 +1,7 @@
-//! DLPack: the struct that tensor libraries exchange.
+//! DLPack, the exchange format of tensor libraries.
 //!
-//! Libraries that offer the C table of version 1.2 (PyTorch since 2.10) fill the struct without making a
-//! Python object; others make a capsule.
+//! Libraries with the C table of version 1.2 (PyTorch since 2.10) fill the struct without a Python
+//! object; others make a capsule.
 #![allow(unsafe_code, reason = "DLPack is a C interface")]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -18,9 +18,9 @@ use super::{Device, Extents, Foreign, Guard, Library, Refusal};
 
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
-/// Memory of the process that CUDA has pinned.
+/// Page-locked host memory of CUDA.
 const CUDA_HOST: i32 = 3;
-/// What the protocol calls CUDA's default stream; its driver calls it so too.
+/// CUDA's default stream, in the protocol and in the driver.
 pub(crate) const DEFAULT_STREAM: u64 = 1;
 const READ_ONLY: u64 = 1;
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -67,7 +67,7 @@ pub(super) struct Managed {
     tensor: Tensor,
 }
 
-/// `DLManagedTensor`, from before there were versions.
+/// `DLManagedTensor`, before versioning.
 #[repr(C)]
 pub(super) struct Legacy {
     tensor: Tensor,
@@ -75,7 +75,7 @@ pub(super) struct Legacy {
     deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
 }
 
-/// `DLPackExchangeAPI`, as far as we use it.
+/// `DLPackExchangeAPI`, the part used here.
 #[repr(C)]
 pub(crate) struct Exchange {
     version: Version,
@@ -90,7 +90,7 @@ pub(crate) struct Exchange {
 // SAFETY: a table is never written after its library made it.
 unsafe impl Sync for Exchange {}
 
-/// What a capsule held, given back when this is dropped.
+/// The contents of a capsule, deleted on drop.
 #[derive(Debug)]
 pub(super) enum DlpackGuard {
     Versioned(*mut Managed),
@@ -111,7 +111,7 @@ impl Drop for DlpackGuard {
     }
 }
 
-/// The C table of a class, if it has one that we understand.
+/// The C table of a class, if its version is known.
 pub(crate) fn exchange(class: &Bound<'_, PyType>) -> PyResult<Option<&'static Exchange>> {
     let name = intern!(class.py(), "__dlpack_c_exchange_api__");
     let Some(capsule) = class.getattr_opt(name)? else { return Ok(None) };
@@ -150,16 +150,16 @@ pub(super) fn borrow(
     let mut foreign =
         unsafe { describe(tensor.assume_init_ref(), true, library, Guard::Borrowed) }?;
     if let Device::Cuda { number, stream } = &mut foreign.device {
-        // The table's tensors are ready on the stream that their library works on.
+        // The table's tensors are ready on the current stream of their library.
         *stream = Some(current_stream(object, api, *number)?);
     }
     Ok(foreign)
 }
 
-/// The stream that a library works on at the moment.
+/// The current stream of a library.
 fn current_stream(object: &Bound<'_, PyAny>, api: &Exchange, number: i32) -> Result<u64, Refusal> {
     let Some(current) = api.current_stream else {
-        let text = "is on a device whose stream its library does not tell; pass .cpu()";
+        let text = "is on a device, but its library does not expose the stream; pass .cpu()";
         return Err(Refusal::Unfit(text.to_owned()));
     };
     let mut stream = std::ptr::null_mut();
@@ -185,7 +185,9 @@ pub(super) fn take(object: &Bound<'_, PyAny>, library: Library) -> Result<Foreig
             let guard = Guard::Dlpack(DlpackGuard::Versioned(held));
             if (*held).version.major != 1 {
                 let major = (*held).version.major;
-                return Err(Refusal::Unfit(format!("speaks DLPack {major}, and we speak 1")));
+                return Err(Refusal::Unfit(format!(
+                    "uses DLPack {major}, but only version 1 is supported"
+                )));
             }
             return describe(&(*held).tensor, (*held).flags & READ_ONLY == 0, library, guard);
         }
@@ -216,7 +218,7 @@ fn capsule<'py>(object: &Bound<'py, PyAny>, device: Device) -> PyResult<Bound<'p
     }
 }
 
-/// What is wrong with a tensor that its library does not hand out.
+/// Why a library refuses to export a tensor.
 fn unfit(object: &Bound<'_, PyAny>, error: &PyErr) -> Refusal {
     let text = |name: &str| object.getattr(name).and_then(|value| value.str()).ok();
     let layout = text("layout").map(|text| text.to_string());
@@ -227,21 +229,19 @@ fn unfit(object: &Bound<'_, PyAny>, error: &PyErr) -> Refusal {
             "is on the device meta, and has no memory".to_owned()
         }
         None => {
-            // PyTorch adds where in its own code it noticed.
+            // PyTorch appends a location in its own code.
             let said = error.to_string();
             format!("cannot be read: {}", said.lines().next().unwrap_or_default())
         }
     })
 }
 
-/// Where a tensor is, by DLPack's numbers.
+/// The device for DLPack's numbers.
 fn device(kind: i32, number: i32) -> Result<Device, Refusal> {
     match kind {
         CPU | CUDA_HOST => Ok(Device::Processor),
         CUDA => Ok(Device::Cuda { number, stream: None }),
-        _ => Err(Refusal::Unfit(
-            "is neither in the CPU's memory nor in CUDA's; pass .cpu()".to_owned(),
-        )),
+        _ => Err(Refusal::Unfit("is neither in CPU nor in CUDA memory; pass .cpu()".to_owned())),
     }
 }
 
@@ -281,7 +281,7 @@ unsafe fn list<'a>(pointer: *const i64, length: usize) -> &'a [i64] {
     unsafe { std::slice::from_raw_parts(pointer, length) }
 }
 
-/// What DLPack calls an element type, if it has it.
+/// DLPack's code of an element type, if there is one.
 fn data_type(dtype: DType) -> Option<DataType> {
     let code = match dtype {
         DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => 0,

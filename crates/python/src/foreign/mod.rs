@@ -1,5 +1,6 @@
-//! Tensors of other libraries, where they are: through the buffer protocol (NumPy, `memoryview`) or DLPack
-//! (PyTorch and others).
+//! Zero-copy access to tensors of other libraries.
+//!
+//! Through the buffer protocol (NumPy, `memoryview`) or DLPack (PyTorch and others).
 
 mod buffer;
 pub(crate) mod dlpack;
@@ -19,14 +20,14 @@ use self::dlpack::{DlpackGuard, Exchange};
 /// The most axes of a tensor.
 pub(crate) const MAX_RANK: usize = 16;
 
-/// Memory of another library, described and kept alive while this exists.
+/// A description of another library's memory, which it keeps alive.
 #[derive(Debug)]
 pub(crate) struct Foreign {
     pub(crate) pointer: *mut u8,
-    /// The element type, or how the other library calls one that we have not.
+    /// The element type, or the other library's name of an unsupported one.
     pub(crate) dtype: Result<DType, String>,
     pub(crate) extents: Extents,
-    /// How many elements neighbours along each axis are apart, unless elements lie one after the other in row-major order.
+    /// The strides in elements; `None` for dense row-major tensors.
     pub(crate) strides: Option<Extents>,
     pub(crate) is_writable: bool,
     pub(crate) library: Library,
@@ -34,23 +35,23 @@ pub(crate) struct Foreign {
     _guard: Guard,
 }
 
-/// Where memory is.
+/// The location of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Device {
-    /// In that of the process.
+    /// In host memory.
     Processor,
-    /// In that of a device of NVIDIA's.
+    /// In the memory of an NVIDIA device.
     Cuda {
-        /// Its number.
+        /// The device number.
         number: i32,
-        /// The stream that its library works on at the moment. Without one, memory is ready on the default stream, and
-        /// results have to be when the call returns.
+        /// The library's current stream. Without one, memory is ready on the default stream, and
+        /// results must be ready when the call returns.
         stream: Option<u64>,
     },
 }
 
 impl Device {
-    /// The name of the target, where it is not the process.
+    /// The name of the device target; `None` for host memory.
     pub(crate) fn target(self) -> Option<String> {
         match self {
             Self::Processor => None,
@@ -59,19 +60,19 @@ impl Device {
     }
 }
 
-/// Who makes results for a caller that gave such a tensor.
+/// The library that makes the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Library {
     Numpy,
     Torch,
 }
 
-/// Keeps the memory where it is.
+/// Keeps the memory alive.
 #[derive(Debug)]
 enum Guard {
     Buffer(#[expect(dead_code, reason = "lets go of the memory when it is dropped")] BufferGuard),
     Dlpack(#[expect(dead_code, reason = "lets go of the memory when it is dropped")] DlpackGuard),
-    /// The caller's reference suffices: it lives as long as the call.
+    /// The caller's reference suffices: it outlives the call.
     Borrowed,
 }
 
@@ -95,10 +96,10 @@ impl Extents {
     }
 }
 
-/// What becomes of a tensor that records gradients.
+/// How to handle a tensor that records gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gradients {
-    /// It is refused, since they would be lost without a word.
+    /// Reject it: its gradients would be lost silently.
     Refused,
     /// The caller records them.
     Recorded,
@@ -124,7 +125,7 @@ impl Gradients {
     }
 }
 
-/// Whether PyTorch records gradients at the moment: not within `torch.no_grad()`.
+/// Whether PyTorch currently records gradients (not within `torch.no_grad()`).
 fn is_recording(py: Python<'_>) -> PyResult<bool> {
     match py.import(intern!(py, "torch")) {
         Ok(torch) => torch.call_method0(intern!(py, "is_grad_enabled"))?.is_truthy(),
@@ -132,14 +133,14 @@ fn is_recording(py: Python<'_>) -> PyResult<bool> {
     }
 }
 
-/// Whether a tensor of PyTorch's is one of a level of forward mode.
+/// Whether a PyTorch tensor has a forward-mode tangent.
 fn has_tangent(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static MODULE: PyOnceLock<Option<Py<PyModule>>> = PyOnceLock::new();
     let py = object.py();
     let import = || py.import("torch.autograd.forward_ad").ok().map(Bound::unbind);
     let Some(module) = MODULE.get_or_init(py, import) else { return Ok(false) };
     let module = module.bind(py);
-    // What it counts levels with has no public name; without it, there are no levels.
+    // The level counter has no public name; without it, there are no levels.
     let level = module.getattr_opt(intern!(py, "_current_level"))?;
     if level.is_none_or(|level| level.extract::<i64>().is_ok_and(|level| level < 0)) {
         return Ok(false);
@@ -151,11 +152,11 @@ fn has_tangent(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Why an object cannot be used.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It is no tensor at all.
+    /// It is not a tensor.
     NoTensor,
-    /// It is one, but not one that we can read: why, and what to do.
+    /// It is an unsupported tensor: the reason, and what to do.
     Unfit(String),
-    /// Python raised something.
+    /// A Python exception.
     Raised(PyErr),
 }
 
@@ -184,22 +185,22 @@ impl Foreign {
         Err(Refusal::NoTensor)
     }
 
-    /// Whether elements lie one after the other in row-major order.
+    /// Whether the tensor is dense in row-major order.
     pub(crate) fn is_dense(&self) -> bool {
         self.strides.is_none()
     }
 
-    /// Whether it may be a view of imaginary parts, between which there are real ones.
+    /// Whether it may be a view of imaginary parts.
     fn may_be_negative(&self) -> bool {
         !self.is_dense() || self.extents.as_slice().iter().product::<i64>() == 1
     }
 
-    /// How many elements neighbours along each axis are apart, unless the tensor is dense.
+    /// The strides in elements; `None` for dense tensors.
     pub(crate) fn strides(&self) -> Option<&[i64]> {
         self.strides.as_ref().map(Extents::as_slice)
     }
 
-    /// The bytes from the first element to the last, of a tensor of any type.
+    /// The bytes from the first element to the end of the last, for any type.
     pub(crate) fn extent(&self) -> usize {
         let size = self.dtype.as_ref().map_or(1, |dtype| dtype.bytes());
         let extents = self.extents.as_slice();
@@ -214,14 +215,15 @@ impl Foreign {
         usize::try_from(elements).unwrap_or(0).saturating_mul(size)
     }
 
-    /// The bytes that the elements cover.
+    /// The address range of the elements.
     pub(crate) fn range(&self, bytes: usize) -> std::ops::Range<usize> {
         let start = self.pointer as usize;
         start..start.saturating_add(bytes)
     }
 }
 
-/// A view. Those of PyTorch may stand for the negative of what is in memory: the imaginary part of a conjugate does.
+/// Rejects PyTorch views with lazy negation (imaginary parts of conjugates), whose memory has the
+/// other sign.
 fn signed(object: &Bound<'_, PyAny>, foreign: Foreign) -> Result<Foreign, Refusal> {
     let method = object.getattr_opt(intern!(object.py(), "is_neg"))?;
     let is_negative = method.map(|method| method.call0()?.is_truthy()).transpose()?;
@@ -232,12 +234,12 @@ fn signed(object: &Bound<'_, PyAny>, foreign: Foreign) -> Result<Foreign, Refusa
     Ok(foreign)
 }
 
-/// The C table of an object's class, and whose class it is. Looking for either takes a good part of a short
-/// call, so the answer for the last class is kept; the class with it, so that no other takes its place.
+/// The C table and the library of an object's class. Both lookups cost a good part of a short call,
+/// so the last answer is cached; the class is kept alive, so that no other class takes its address.
 fn known(object: &Bound<'_, PyAny>) -> PyResult<Option<(&'static Exchange, Library)>> {
-    type Known = (Py<PyType>, &'static Exchange, Library);
-    static LAST: Mutex<Option<Known>> = Mutex::new(None);
-    // Never held while Python runs, which may let another thread in that then waits for it.
+    type CachedClass = (Py<PyType>, &'static Exchange, Library);
+    static LAST: Mutex<Option<CachedClass>> = Mutex::new(None);
+    // Never held while Python runs, which may switch to a thread that then waits for it.
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let class = object.get_type();
     if let Some((of, api, library)) = last().as_ref()
@@ -252,14 +254,15 @@ fn known(object: &Bound<'_, PyAny>) -> PyResult<Option<(&'static Exchange, Libra
     Ok(Some((api, library)))
 }
 
-/// Whose tensor it is: PyTorch's have a hook of their own.
+/// The library of a tensor; PyTorch's have their own hook.
 fn library(object: &Bound<'_, PyAny>) -> PyResult<Library> {
     let is_torch = object.hasattr(intern!(object.py(), "__torch_function__"))?;
     Ok(if is_torch { Library::Torch } else { Library::Numpy })
 }
 
-/// Strides of elements, from those in units that a step of one element has `unit` of; `None` for those of dense rows. Axes of extent one may
-/// have any stride, and tensors without elements any strides. A step of a part of an element is -1, which nobody takes.
+/// Strides in elements, from strides of which `unit` make one element; `None` for dense rows. Axes
+/// of extent one, and tensors without elements, may have any strides. A stride that is not a whole
+/// number of elements becomes -1, which is rejected later.
 fn strides(extents: &[i64], strides: &[i64], unit: i64) -> Result<Option<Extents>, Refusal> {
     let mut expected = 1i64;
     let mut dense = true;

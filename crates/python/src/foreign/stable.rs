@@ -1,5 +1,7 @@
-//! PyTorch's stable C functions, of which it has those for Python's objects since 2.14: new tensors sooner than by `torch.empty`.
-//! They are PyTorch's own in every way; those of DLPack borrow memory that cannot be resized.
+//! Tensor creation through PyTorch's stable C functions (2.14 and later).
+//!
+//! Faster than `torch.empty`. The tensors are PyTorch's own; those of DLPack borrow memory that
+//! cannot be resized.
 #![allow(unsafe_code, reason = "the stable functions of PyTorch are a C interface")]
 
 use std::ffi::{CString, c_int, c_void};
@@ -20,7 +22,7 @@ type Handle = *mut c_void;
 type Number = unsafe extern "C" fn() -> i32;
 type Empty = unsafe extern "C" fn(i64, *const i64, *const i64, i32, i32, i32, *mut Handle) -> c_int;
 
-/// The functions, by the names that they have there.
+/// The functions, by their C names.
 pub(crate) struct Stable {
     aoti_torch_empty_strided: Empty,
     aoti_torch_get_data_ptr: unsafe extern "C" fn(Handle, *mut *mut c_void) -> c_int,
@@ -30,7 +32,7 @@ pub(crate) struct Stable {
     library: Library,
 }
 
-/// A kind of tensor that can be made.
+/// A kind of tensor to create.
 #[derive(Debug)]
 pub(crate) struct Blank {
     functions: &'static Stable,
@@ -47,14 +49,14 @@ impl fmt::Debug for Stable {
 }
 
 impl Stable {
-    /// Those of a PyTorch, if it has them.
+    /// The functions of a PyTorch, if it has them.
     pub(crate) fn of(torch: &Bound<'_, PyModule>) -> Option<&'static Self> {
         static FUNCTIONS: PyOnceLock<Option<Stable>> = PyOnceLock::new();
         FUNCTIONS.get_or_init(torch.py(), || Self::load(torch)).as_ref()
     }
 
     fn load(torch: &Bound<'_, PyModule>) -> Option<Self> {
-        // Whatever this library depends on can be found through it.
+        // The dependencies of this library can be found through it.
         let path = torch.getattr("_C").and_then(|native| native.getattr("__file__")).ok()?;
         let path = path.cast_into::<PyString>().ok()?.to_string();
         // SAFETY: Python has loaded it already.
@@ -74,7 +76,7 @@ impl Stable {
         }
     }
 
-    /// A constant of PyTorch's that a function returns.
+    /// A constant returned by a PyTorch function.
     fn constant(&self, name: &str) -> Option<i32> {
         let name = CString::new(name).ok()?;
         // SAFETY: functions with the names that are asked for below take nothing and return a number.
@@ -83,7 +85,7 @@ impl Stable {
 }
 
 impl Blank {
-    /// Dense tensors like this.
+    /// A maker of dense tensors like this.
     pub(crate) fn new(
         functions: &'static Stable,
         dtype: DType,
@@ -98,13 +100,13 @@ impl Blank {
         let dtype = functions.constant(&format!("aoti_torch_dtype_{}", torch_name(dtype)))?;
         let mut strides = vec![1; extents.len()];
         for axis in (1..extents.len()).rev() {
-            // As PyTorch has them: a tensor without elements has strides all the same.
+            // As in PyTorch: a tensor without elements has strides too.
             strides[axis - 1] = strides[axis] * extents[axis].max(1);
         }
         Some(Self { functions, extents: extents.to_vec(), strides, dtype, device: (kind, number) })
     }
 
-    /// A new tensor, and where its memory is; `None` if PyTorch makes none.
+    /// A new tensor and its address; `None` if PyTorch fails.
     pub(crate) fn make<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyAny>, *mut u8)> {
         let functions = self.functions;
         let (mut handle, mut memory) = (std::ptr::null_mut(), std::ptr::null_mut());

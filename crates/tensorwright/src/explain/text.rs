@@ -1,4 +1,4 @@
-//! An explanation as text.
+//! Explanations as text.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -13,7 +13,7 @@ impl Display for Explanation {
         writeln!(f, "  from {}, program {}", self.source, self.hash)?;
         tensors(f, "Inputs", &self.inputs)?;
         tensors(f, "Outputs", &self.outputs)?;
-        writeln!(f, "\nStages, and why each range is what it is")?;
+        writeln!(f, "\nStages and the derivation of each range")?;
         for (number, stage) in self.stages.iter().enumerate() {
             self.stage(f, number + 1, stage)?;
         }
@@ -36,7 +36,7 @@ fn tensors(f: &mut Formatter<'_>, title: &str, tensors: &[TensorExplanation]) ->
     Ok(())
 }
 
-/// How often something is done: `4 x 5 elements`, `1 element`.
+/// A count with its noun: `4 x 5 elements`, `1 element`.
 fn trips(counts: &[i64], what: &str) -> String {
     let factors: Vec<String> = counts.iter().map(i64::to_string).collect();
     match counts {
@@ -67,9 +67,9 @@ impl Explanation {
         for (verb, access) in reads.chain(positions) {
             let why = match access.in_bounds {
                 InBounds::Always => "always in bounds",
-                InBounds::Guarded => "in bounds wherever the conditions around it hold",
+                InBounds::Guarded => "in bounds by the conditions around it",
                 InBounds::Checked => "depends on data: checked when it runs",
-                InBounds::Scanned => "computed before, or the start where there is none",
+                InBounds::Scanned => "an earlier element, or the initial value",
             };
             writeln!(f, "       {verb} {}: {why}", access.text)?;
         }
@@ -109,7 +109,7 @@ impl Explanation {
             analysis.reduce_loops
         )?;
         for (stage, explained) in analysis.stages.iter().zip(&self.stages) {
-            // A term of a scatter is one of some elements only.
+            // A scatter writes only some elements.
             let each = if explained.positions.is_empty() { ", each from" } else { " from" };
             let terms = match stage.reduce_trip_counts.as_slice() {
                 [] => String::new(),

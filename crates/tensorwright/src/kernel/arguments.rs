@@ -1,4 +1,4 @@
-//! [`Arguments`]: what a kernel is called with.
+//! [`Arguments`]: the inputs of a kernel call.
 
 use std::collections::BTreeMap;
 
@@ -45,36 +45,35 @@ impl<'a> Arguments<'a> {
         Self::default()
     }
 
-    /// With a tensor as an input.
+    /// Adds a tensor as an input.
     #[must_use]
     pub fn buffer(mut self, name: impl Into<String>, buffer: &'a Buffer) -> Self {
         self.map.insert(name.into(), Argument::Buffer(buffer));
         self
     }
 
-    /// With a view as an input. A dense one is used where it is; others are copied. Elements of
-    /// `half` and `bfloat16` inputs are viewed as `u16`, those of `bool` as `u8` that is 0 or 1.
+    /// Adds a view as an input. Dense views are used in place; others are copied. Elements of
+    /// `half` and `bfloat16` inputs are viewed as `u16`, those of `bool` as `u8` (0 or 1).
     #[must_use]
     pub fn view(mut self, name: impl Into<String>, view: View<'a>) -> Self {
         self.map.insert(name.into(), Argument::View(view));
         self
     }
 
-    /// With the `const` inputs that a kernel [froze](crate::Kernel::freeze), for calls of that kernel.
-    /// Nothing of them is copied, prepared or compared. A `const` input that is given beside takes the
-    /// place of the frozen one.
+    /// Adds the `const` inputs that this kernel [froze](crate::Kernel::freeze). They are not
+    /// copied, prepared or compared. A `const` input given in addition overrides the frozen one.
     #[must_use]
     pub fn frozen(mut self, frozen: &'a Frozen) -> Self {
         self.frozen = Some(frozen);
         self
     }
 
-    /// What was frozen before.
+    /// The frozen constants.
     pub(super) fn constants(&self) -> Option<&'a Frozen> {
         self.frozen
     }
 
-    /// The memory of an input, or `None` if it was not given.
+    /// The memory of an input; `None` if it is missing.
     pub(super) fn memory(&self, name: &str) -> Option<Result<Memory<'a>, AllocError>> {
         Some(match self.map.get(name)? {
             Argument::Buffer(buffer) => memory::aligned(buffer).map(Memory::Owned),
@@ -82,8 +81,8 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Checks that all arguments are inputs of the program and fit them, and that those are there
-    /// which are not `optional`.
+    /// Checks that all arguments are inputs of the program and fit them, and that no input is
+    /// missing except `optional` ones.
     pub(super) fn check(
         &self,
         program: &Program,
@@ -101,8 +100,8 @@ impl<'a> Arguments<'a> {
         Err(self.complaint(program))
     }
 
-    /// What is wrong with arguments that do not fit. The reference refuses them before it computes
-    /// anything, and says why.
+    /// The diagnostics for invalid arguments: the reference interpreter rejects them with a reason
+    /// before it computes.
     fn complaint(&self, program: &Program) -> Diagnostics {
         let mut inputs = Inputs::new();
         for (name, argument) in &self.map {
@@ -141,7 +140,7 @@ impl Argument<'_> {
         }
     }
 
-    /// A tensor of the argument's elements, read as a type.
+    /// A tensor of the argument's elements, as the given type.
     fn to_buffer(&self, dtype: Option<DType>) -> Result<Buffer, String> {
         let view = match self {
             Argument::Buffer(buffer) => return Ok((*buffer).clone()),

@@ -1,4 +1,4 @@
-//! [`KernelBuilder`]: the choices that lead from a program to a kernel.
+//! [`KernelBuilder`]: options for compiling a program to a kernel.
 
 use std::time::Instant;
 
@@ -15,13 +15,12 @@ use super::diagnose::Diagnose;
 use super::lowered::LoweredProgram;
 use crate::{Diagnostics, Program, Source};
 
-/// What a schedule is called that comes from no file.
+/// The name of schedules that come from no file.
 const UNNAMED: &str = "<schedule>";
 
 /// Compiles a program; made by [`Program::compile`].
 ///
-/// Without a schedule the [most promising one](default_schedule) is used, without
-/// a target this machine, without a number of threads one.
+/// The defaults are the [default schedule](default_schedule), this machine, and one thread.
 ///
 /// ```
 /// use tensorwright::{Target, Module};
@@ -50,18 +49,18 @@ pub struct KernelBuilder<'p> {
     cache: Option<ObjectCache>,
 }
 
-/// Why a program was not lowered.
+/// Why lowering failed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NotLowered {
-    /// The step of the schedule that was refused, if that is the reason; else the loops that the schedule
-    /// makes cannot be lowered, or not for this target.
+    /// The rejected step of the schedule; `None` if the resulting loops cannot be lowered (for this
+    /// target).
     pub refusal: Option<ScheduleError>,
-    /// All there is to say to a person.
+    /// The diagnostics.
     pub diagnostics: Diagnostics,
 }
 
-/// A schedule, and a text that has its steps: refusals point at it.
+/// A schedule and its text, for located errors.
 fn spelled(schedule: Schedule) -> (Schedule, Source) {
     let (schedule, text) = schedule.spelled();
     (schedule, Source::new(UNNAMED, &text))
@@ -101,66 +100,66 @@ impl Program {
 }
 
 impl KernelBuilder<'_> {
-    /// Uses a schedule instead of the default one; an empty one leaves the loops as the program
-    /// says.
+    /// Uses a schedule instead of the default one; an empty one keeps the loops of the program.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedule = Some(spelled(schedule));
         self
     }
 
-    /// Uses the schedule that a text describes, one step per line.
+    /// Uses the schedule in a text, one step per line.
     ///
     /// # Errors
-    /// A line that cannot be read.
+    /// An invalid line.
     pub fn schedule_text(self, text: &str) -> Result<Self, Diagnostics> {
         self.schedule_source(Source::new(UNNAMED, text))
     }
 
-    /// Like [`KernelBuilder::schedule_text`], for a text that has a name.
+    /// Like [`KernelBuilder::schedule_text`], for a named text.
     ///
     /// # Errors
-    /// A line that cannot be read.
+    /// An invalid line.
     pub fn schedule_source(mut self, source: Source) -> Result<Self, Diagnostics> {
         let schedule = Schedule::parse(source.text()).map_err(|error| error.diagnose(&source))?;
         self.schedule = Some((schedule, source));
         Ok(self)
     }
 
-    /// Compiles for something other than this machine's processor: another kind of processor, or a [device](crate::target).
+    /// Sets the target: another kind of processor, or a [device](crate::target). The default is
+    /// this machine's processor.
     pub fn target(mut self, target: Target) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// Lets parallel loops use so many threads, the caller's among them.
+    /// Sets the number of threads for parallel loops, including the caller's.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// With which numbers sums may be computed where no schedule is given. By default
-    /// [`Precision::Exact`]; with [`Precision::Fast`] the schedule may use algorithms that compute with
-    /// other numbers, such as Winograd's for convolutions. A schedule that is given decides for itself;
-    /// [`LoweredProgram::precision`] says what it does.
+    /// Sets the precision of the default schedule. [`Precision::Exact`], the default, may only
+    /// reorder sums; [`Precision::Fast`] also allows algebraic rewrites that round differently,
+    /// such as Winograd convolutions. An explicit schedule may use any rewrites;
+    /// [`LoweredProgram::precision`] reports which precision it has.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// Sets what the names of exported functions begin with, as far as C permits it; otherwise the name of the definition.
+    /// Sets the exported symbol's name, adapted to C's rules; the default is the name of the
+    /// definition.
     pub fn symbol(mut self, name: &str) -> Self {
         self.symbol = Some(name.to_owned());
         self
     }
 
-    /// Changes what LLVM does.
+    /// Sets the options of LLVM.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Keeps the generated code on disk, and finds it there if it was generated before. Without it, every process generates
-    /// what it needs.
+    /// Caches generated code on disk. Without it, every process generates its own code.
     ///
     /// ```
     /// use tensorwright::{Module, ObjectCache};
@@ -182,12 +181,12 @@ impl KernelBuilder<'_> {
     /// Applies the schedule and lowers the loops, without compiling them.
     ///
     /// # Errors
-    /// A step of the schedule that is refused, or loops that make too much code.
+    /// A rejected schedule step, or loops that generate too much code.
     pub fn lower(self) -> Result<LoweredProgram, Diagnostics> {
         self.try_lower().map_err(|failed| failed.diagnostics)
     }
 
-    /// Like [`KernelBuilder::lower`], for programs that want to know who refused.
+    /// Like [`KernelBuilder::lower`], with a structured error.
     ///
     /// # Errors
     /// As [`KernelBuilder::lower`].
@@ -226,7 +225,7 @@ impl KernelBuilder<'_> {
         if let Some(name) = self.symbol {
             scheduled.name = name;
         }
-        // Loops are shown under the name that exported functions begin with.
+        // Loops are shown under the exported symbol's name.
         scheduled.name = stem(&scheduled.name);
         let nest = lower_with(scheduled.clone(), &lower_options(&target), &mut |_, _| {});
         let nest = nest.map_err(|error| {
@@ -252,7 +251,7 @@ impl KernelBuilder<'_> {
     /// Compiles, and loads the code into this process if it can run here.
     ///
     /// # Errors
-    /// As [`KernelBuilder::lower`], and what code generation refuses.
+    /// As [`KernelBuilder::lower`], and errors of code generation.
     pub fn build(self) -> Result<Kernel, Diagnostics> {
         Kernel::new(self.lower()?)
     }
@@ -263,7 +262,7 @@ mod tests {
     use super::NotLowered;
     use crate::{Module, Schedule};
 
-    /// What becomes of a program with a schedule that has no places, as whoever makes one has it.
+    /// The error for a program with a schedule without source locations.
     fn failed(text: &str, sizes: &[(&str, i64)], steps: &str) -> Box<NotLowered> {
         let module = Module::parse("f.tc", text).unwrap();
         let program = module.def("f").unwrap().bind(sizes.iter().copied()).unwrap();

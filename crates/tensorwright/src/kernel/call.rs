@@ -1,4 +1,4 @@
-//! Calls of a kernel: once, or again and again on the same memory.
+//! Kernel calls: single, or repeated on the same memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Arguments, Diagnose, Error, Kernel, diagnose, memory};
 use crate::ir::{Tensor, TensorId};
 use crate::{Buffer, DType, Diagnostics, Inputs};
 
-/// The most iterations for which the reference is run to explain a failed call.
+/// The reference is run to explain a failed call up to this many iterations.
 const EXPLAIN_ITERATIONS: u128 = 10_000_000;
 
 /// The results of a call, in the order of the signature.
@@ -22,7 +22,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// The output of a name.
+    /// The output with a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Buffer> {
         self.list.iter().find(|(found, _)| found == name).map(|(_, buffer)| buffer)
@@ -43,8 +43,8 @@ impl IntoIterator for Outputs {
     }
 }
 
-/// A kernel with memory for its inputs and outputs, ready to be called again and again without
-/// copies. [`Kernel::bind`] makes it.
+/// A kernel with memory for its inputs and outputs, for repeated calls without copies.
+/// [`Kernel::bind`] makes it.
 ///
 /// ```
 /// use tensorwright::{Buffer, Inputs, Module};
@@ -77,8 +77,8 @@ impl Kernel {
     /// Runs the kernel on inputs.
     ///
     /// # Errors
-    /// Inputs that are missing, unknown or unfit, a subscript from data that is out of bounds, or a
-    /// kernel for another machine.
+    /// Missing, unknown or invalid inputs, an out-of-bounds data subscript, or a kernel for another
+    /// machine.
     pub fn run<'a>(&'a self, arguments: impl Into<Arguments<'a>>) -> Result<Outputs, Diagnostics> {
         let mut call = self.bind(arguments)?;
         call.run()?;
@@ -88,7 +88,7 @@ impl Kernel {
     /// Like [`Kernel::run`], with [guards](Call::guard) around the memory of the call.
     ///
     /// # Errors
-    /// As [`Kernel::run`], and a kernel that writes beyond its tensors.
+    /// As [`Kernel::run`], and a kernel that writes out of bounds.
     pub fn run_guarded<'a>(
         &'a self,
         arguments: impl Into<Arguments<'a>>,
@@ -99,11 +99,11 @@ impl Kernel {
         call.outputs()
     }
 
-    /// Puts inputs where the kernel can be called with them again and again. Tensors are copied to
-    /// aligned memory once; dense views are used where they are.
+    /// Binds inputs for repeated calls. Tensors are copied to aligned memory once; dense views are
+    /// used in place.
     ///
     /// # Errors
-    /// Inputs that are missing, unknown or unfit, or a kernel for another machine.
+    /// Missing, unknown or invalid inputs, or a kernel for another machine.
     pub fn bind<'a>(
         &'a self,
         arguments: impl Into<Arguments<'a>>,
@@ -137,14 +137,15 @@ impl Kernel {
         memory.map_err(|error| error.diagnose(&self.program().ir().source))
     }
 
-    /// Calls a bound function; a read that is out of bounds is an error.
+    /// Calls a bound function; an out-of-bounds read is an error.
     pub(super) fn call_bound(&self, bound: &mut Bound<'_>) -> Result<(), Diagnostics> {
         let source = &self.program().ir().source;
         let status = bound.call().map_err(|error| error.diagnose(source))?;
         self.judge(status, || self.inputs_of(bound))
     }
 
-    /// What a kernel's status says. `inputs` are those of the call, if somebody can still tell.
+    /// The meaning of a kernel's status. `inputs` returns the inputs of the call, if they are still
+    /// known.
     pub(super) fn judge(
         &self,
         status: i32,
@@ -157,7 +158,7 @@ impl Kernel {
         let Some(read) = self.interface().failed_read(status) else {
             return Err(Error::Link(format!("the kernel returned {status}")).diagnose(source));
         };
-        // The reference names the element, the axes and the value; if it is fast enough, ask it.
+        // If the reference is fast enough, it names the element, the axes and the value.
         if self.program().iterations() <= EXPLAIN_ITERATIONS
             && let Some(inputs) = inputs()
             && let Err(diagnostics) = self.program().run_reference(&inputs)
@@ -167,13 +168,13 @@ impl Kernel {
         Err(diagnose::out_of_bounds(self.program(), read))
     }
 
-    /// Says that there is no memory for a tensor.
+    /// The diagnostics for a failed allocation.
     fn no_memory_for(&self, tensor: &Tensor) -> Diagnostics {
         let bytes = usize::try_from(tensor.bytes()).unwrap_or(usize::MAX);
         tensorwright_runtime::AllocError { bytes }.diagnose(&self.program().ir().source)
     }
 
-    /// The inputs that are bound, as tensors.
+    /// The bound inputs as tensors.
     fn inputs_of(&self, bound: &Bound<'_>) -> Option<Inputs> {
         let input = |id: TensorId| {
             let tensor = self.program().ir().tensor(id);
@@ -191,23 +192,23 @@ impl Call<'_> {
     /// Runs the kernel.
     ///
     /// # Errors
-    /// If a subscript from data is out of bounds.
+    /// If a data subscript is out of bounds.
     pub fn run(&mut self) -> Result<(), Diagnostics> {
         self.kernel.call_bound(&mut self.bound)
     }
 
-    /// Puts guards around the memory that a device has for the call: a run whose kernel writes beyond a tensor or its
-    /// workspace is an error from now on. Kernels of this processor have none.
+    /// Puts guards around the call's device memory: later runs fail if the kernel writes beyond a
+    /// tensor or its workspace. No effect for kernels of this processor.
     ///
     /// # Errors
-    /// If the device has not so much memory.
+    /// If the device lacks the memory.
     pub fn guard(&mut self) -> Result<(), Diagnostics> {
         let source = &self.kernel.program().ir().source;
         self.bound.guard().map_err(|error| error.diagnose(source))
     }
 
-    /// How long the last run took by the clock of the device that it ran on, without bringing and fetching tensors; `None`
-    /// for kernels that run on this processor.
+    /// The time of the last run by the device's clock, without transfers; `None` for kernels of
+    /// this processor.
     #[must_use]
     pub fn device_time(&self) -> Option<Duration> {
         self.bound.elapsed()
@@ -227,8 +228,8 @@ impl Call<'_> {
         }
     }
 
-    /// The elements of an input, to change, if they have this type. Not of an input that is a dense
-    /// view of the caller's memory, and not of a `const` one.
+    /// The elements of an input for modification, if they have this type; `None` for dense views of
+    /// the caller's memory and for `const` inputs.
     #[must_use]
     pub fn input_mut<T: Element + 'static>(&mut self, name: &str) -> Option<&mut [T]> {
         let ir = self.kernel.program().ir();
@@ -252,8 +253,8 @@ impl Call<'_> {
         Ok(Outputs { list: ir.outputs.iter().map(output).collect::<Result<_, Diagnostics>>()? })
     }
 
-    /// The outputs, for which the call gives up its memory: that of inputs and of the kernel first, and that of each output
-    /// when it was copied.
+    /// Converts the call into its outputs. Frees inputs and kernel memory first, and each output's
+    /// memory after copying it.
     ///
     /// # Errors
     /// If there is no memory for the copies.
@@ -288,13 +289,13 @@ impl Call<'_> {
     }
 }
 
-/// The tensor that memory holds; `None` if there is no memory for it.
+/// The tensor in memory; `None` if a copy cannot be allocated.
 fn held(memory: &Memory<'_>, tensor: &Tensor) -> Option<Buffer> {
     let bytes = memory.bytes().get(..usize::try_from(tensor.bytes()).ok()?)?;
     memory::tensor(tensor.dtype, &tensor.shape, bytes).ok()
 }
 
-/// Whether memory of a type can be read as `T`, whatever its bits.
+/// Whether memory of a type can be read as `T` for all bit patterns.
 fn holds<T: Element>(dtype: DType) -> bool {
     use std::any::TypeId;
     let type_id = match dtype {
@@ -308,7 +309,7 @@ fn holds<T: Element>(dtype: DType) -> bool {
         DType::UInt64 => TypeId::of::<u64>(),
         DType::Float => TypeId::of::<f32>(),
         DType::Double => TypeId::of::<f64>(),
-        // Not every byte is a `bool`.
+        // Not every byte is a valid `bool`.
         DType::Bool => return false,
     };
     type_id == TypeId::of::<T>()

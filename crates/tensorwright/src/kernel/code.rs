@@ -1,4 +1,4 @@
-//! Code for a processor or a device, which equal kernels share.
+//! Generated code, shared by equal kernels.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,31 +20,31 @@ use crate::{CodegenOptions, Diagnostics, ProgramHash};
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How many kernels this process has compiled. Kernels of equal programs, with the same
-/// schedule, processor and threads, share their code while one of them exists, and count once.
+/// The number of kernels compiled by this process. Kernels of equal programs with the same
+/// schedule, processor and threads share their code while one of them exists, and count once.
 #[must_use]
 pub fn compilations() -> u64 {
     COMPILATIONS.load(Ordering::Relaxed)
 }
 
-/// Code, and the means to call it.
+/// Code and its engine.
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) text: Text,
-    /// Not there if this machine cannot run the code.
+    /// `None` if this machine cannot run the code.
     pub(super) engine: Option<Box<dyn Engine>>,
 }
 
-/// What was generated.
+/// The generated code.
 #[derive(Debug)]
 pub(super) enum Text {
     /// An object for a processor.
     Object(codegen::Compiled),
-    /// Kernels for a device, which its runtime compiles, and how long it took to write them.
+    /// Device kernels, which the runtime compiles, with the time to emit them.
     Kernels(DeviceProgram, Duration),
 }
 
-/// All that decides what the code is, and which places of the text its errors are about.
+/// Everything that determines the code and the source locations of its errors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     program: ProgramHash,
@@ -73,15 +73,15 @@ impl Key {
 }
 
 impl Code {
-    /// The code of loops: that of an equal kernel, or new.
+    /// The code of loops: shared with an equal kernel, or new.
     pub(super) fn of(lowered: &LoweredProgram) -> Result<Arc<Self>, Diagnostics> {
-        // LLVM has locks of its own, and a child must not inherit ours from a thread that it has not.
+        // LLVM has its own locks, and a forked child must not inherit ours from a thread it lacks.
         let _hold = hold_forks();
         let key = Key::new(lowered);
         if let Some(found) = known().get(&key).and_then(Weak::upgrade) {
             return Ok(found);
         }
-        // Not locked: others may compile meanwhile. Whoever compiles the same gets the first.
+        // Not locked: other threads may compile in parallel; of equal results, the first is used.
         let made = Arc::new(Self::new(lowered)?);
         let mut known = known();
         known.retain(|_, code| code.strong_count() > 0);
@@ -122,7 +122,7 @@ impl Code {
             codegen::JitKernel::load(jit()?, &compiled.interface, &compiled.object)
         };
         let mut kernel = load(&compiled);
-        // Whatever is wrong with an object that was kept, the code is generated.
+        // If a cached object is invalid, the code is generated again.
         if kernel.is_err() && compiled.is_cached {
             compiled = lowered.compile_again()?;
             kernel = load(&compiled);
@@ -147,15 +147,14 @@ impl Code {
     }
 }
 
-/// The code of the kernels that exist.
+/// The code of all live kernels.
 fn known() -> MutexGuard<'static, HashMap<Key, Weak<Code>>> {
     static KNOWN: OnceLock<Mutex<HashMap<Key, Weak<Code>>>> = OnceLock::new();
-    // Every change is one insertion or removal, so the map is whole even after a panic.
+    // Every change is one insertion or removal, so a panic leaves the map valid.
     KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The session that links kernels into this process. Its code is for processors of this machine's
-/// kind, whatever their features.
+/// The JIT session of this process. Its code is for this machine's architecture, with any features.
 fn jit() -> codegen::error::Result<&'static Jit> {
     static JIT: OnceLock<Jit> = OnceLock::new();
     if let Some(jit) = JIT.get() {

@@ -1,4 +1,4 @@
-//! Inputs that do not change between calls, in the layout that a kernel wants.
+//! `const` inputs in a kernel's layout.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -12,18 +12,18 @@ use super::invoke::{Bound, Memory};
 use super::{Arguments, Diagnose, Kernel};
 use crate::{Code as DiagnosticCode, Diagnostic, Diagnostics};
 
-/// The `const` inputs as they were given, and the buffers that were prepared from them.
+/// The given `const` inputs and the buffers prepared from them.
 #[derive(Debug)]
 pub(super) struct Constants {
     inputs: BTreeMap<BufferId, Arc<AlignedBuffer>>,
     prepared: BTreeMap<BufferId, Arc<AlignedBuffer>>,
 }
 
-/// A snapshot of `const` inputs in the layout that a kernel wants. [`Kernel::freeze`] makes it, for calls
-/// [with it](Arguments::frozen) or [on the caller's memory](Kernel::call_on). What it was made of may
-/// change or go: the snapshot stays as it is. Cheap to clone.
+/// A snapshot of `const` inputs in a kernel's layout, made by [`Kernel::freeze`], for calls [with
+/// it](Arguments::frozen) or [on the caller's memory](Kernel::call_on). Independent of the arrays
+/// it was made from, and cheap to clone.
 ///
-/// Layers that differ in their weights alone need one kernel and a snapshot each:
+/// Layers that differ only in their weights need one kernel and a snapshot each:
 ///
 /// ```
 /// use tensorwright::{Arguments, Buffer, Module};
@@ -46,14 +46,14 @@ pub(super) struct Constants {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Frozen {
-    /// What the layout is for.
+    /// The code that defines the layout.
     code: Arc<Code>,
     constants: Arc<Constants>,
 }
 
 impl Frozen {
-    /// Whether both are the same snapshot. Of a kernel's snapshots, [`Kernel::freeze`] gives the same one again if no value has
-    /// changed since.
+    /// Whether both are the same snapshot. [`Kernel::freeze`] returns the same snapshot again if no
+    /// value has changed.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.constants, &other.constants)
@@ -66,13 +66,13 @@ impl Constants {
         self.inputs.get(&id).map(Arc::as_ref)
     }
 
-    /// Where a constant parameter is.
+    /// The address of a constant parameter.
     pub(super) fn pointer(&self, id: BufferId) -> Option<*const u8> {
         let buffer = self.inputs.get(&id).or_else(|| self.prepared.get(&id))?;
         Some(buffer.as_ptr())
     }
 
-    /// The memory of a parameter, if it is constant.
+    /// The memory of a constant parameter.
     pub(super) fn memory(&self, id: BufferId) -> Option<Memory<'static>> {
         let buffer = self.inputs.get(&id).or_else(|| self.prepared.get(&id))?;
         Some(Memory::Shared(Arc::clone(buffer)))
@@ -80,14 +80,14 @@ impl Constants {
 }
 
 impl Kernel {
-    /// Brings the `const` inputs among the arguments into the layout that the kernel wants, ahead
-    /// of the first call. Later calls need not be given these inputs again.
+    /// Converts the `const` inputs among the arguments to the kernel's layout before the first
+    /// call. Later calls may omit these inputs.
     ///
-    /// Calls that are given values for them compare these with what was prepared, and prepare other
-    /// ones anew. [`Kernel::freeze`] is for calls that compare nothing.
+    /// Calls that get values for them compare these with the prepared ones, and prepare changed
+    /// values again. [`Kernel::freeze`] avoids the comparison.
     ///
     /// # Errors
-    /// Inputs that are missing, unknown or unfit.
+    /// Missing, unknown or invalid inputs.
     pub fn prepare<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<(), Diagnostics> {
         let arguments = arguments.into();
         let known = self.known(&arguments)?;
@@ -96,14 +96,14 @@ impl Kernel {
         Ok(())
     }
 
-    /// A snapshot of the `const` inputs among the arguments, in the layout that the kernel wants. Other
-    /// calls do not change it, nor does it change what they find prepared.
+    /// A snapshot of the `const` inputs among the arguments, in the kernel's layout. It is
+    /// independent of other calls and their prepared constants.
     ///
     /// All `const` inputs are needed, except for those of an earlier snapshot among the
     /// [arguments](Arguments::frozen).
     ///
     /// # Errors
-    /// Inputs that are missing, unknown or unfit.
+    /// Missing, unknown or invalid inputs.
     pub fn freeze<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<Frozen, Diagnostics> {
         let arguments = arguments.into();
         let known = self.snapshot(arguments.constants())?;
@@ -112,7 +112,7 @@ impl Kernel {
         Ok(Frozen { code: Arc::clone(&self.code), constants })
     }
 
-    /// The constants of a call, whose arguments are checked.
+    /// The constants of a call with checked arguments.
     pub(super) fn constants_of_call(
         &self,
         arguments: &Arguments<'_>,
@@ -126,7 +126,8 @@ impl Kernel {
         Ok(constants)
     }
 
-    /// What calls may leave out: what is frozen among the arguments, or else what was prepared last.
+    /// The constants that a call may omit: the frozen ones among the arguments, or the last
+    /// prepared ones.
     fn known(&self, arguments: &Arguments<'_>) -> Result<Option<Arc<Constants>>, Diagnostics> {
         match self.snapshot(arguments.constants())? {
             Some(frozen) => Ok(Some(Arc::clone(frozen))),
@@ -134,7 +135,7 @@ impl Kernel {
         }
     }
 
-    /// The constants of a snapshot, if it is of this kernel's.
+    /// The constants of a snapshot, if this kernel made it.
     pub(super) fn snapshot<'a>(
         &self,
         frozen: Option<&'a Frozen>,
@@ -156,12 +157,12 @@ impl Kernel {
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Option<Arc<Constants>>> {
-        // What the lock guards is replaced as a whole, so it is whole even after a panic.
+        // The value is replaced as a whole, so a panic leaves it valid.
         self.constants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The constants among arguments, in the place of known ones: these themselves if no argument has
-    /// another value. Only what is given is compared.
+    /// The constants for the given arguments: `known` itself if no argument has another value.
+    /// Compares only given arguments.
     fn constants(
         &self,
         known: Option<Arc<Constants>>,
@@ -183,7 +184,7 @@ impl Kernel {
                     changed = true;
                     Arc::new(owned(given).map_err(|error| error.diagnose(source))?)
                 }
-                // `Arguments::check` has refused the call.
+                // `Arguments::check` has rejected the call.
                 (None, None) => continue,
             };
             inputs.insert(id, buffer);
@@ -194,7 +195,7 @@ impl Kernel {
         }
     }
 
-    /// Runs the part of the kernel that fills the prepared buffers.
+    /// Runs the kernel's preparation of constant buffers.
     fn prepared(
         &self,
         inputs: &BTreeMap<BufferId, Arc<AlignedBuffer>>,
@@ -214,7 +215,7 @@ impl Kernel {
         let memory =
             memory.map_err(|error: tensorwright_runtime::AllocError| error.diagnose(source))?;
         let mut bound = self.bound(Function::Prepare, memory)?;
-        // It happens once, so that guards cost little.
+        // Happens once, so guards cost little.
         bound.guard().map_err(|error| error.diagnose(source))?;
         self.call_bound(&mut bound)?;
         let pairs = parameters.iter().map(|parameter| parameter.id).zip(bound.into_memory());
@@ -225,7 +226,7 @@ impl Kernel {
         Ok(prepared.collect())
     }
 
-    /// Memory, bound to a function of the kernel.
+    /// Memory bound to a function of the kernel.
     pub(super) fn bound<'a>(
         &'a self,
         function: Function,
@@ -243,7 +244,7 @@ impl Kernel {
     }
 }
 
-/// Memory that belongs to nobody else.
+/// Memory with a single owner.
 fn owned(memory: Memory<'_>) -> Result<AlignedBuffer, tensorwright_runtime::AllocError> {
     match memory {
         Memory::Owned(buffer) => Ok(buffer),

@@ -1,4 +1,4 @@
-//! Errors of the layers below as diagnostics.
+//! Conversion of lower-level errors to diagnostics.
 
 use tensorwright_codegen_llvm::error::Error as CodegenError;
 use tensorwright_device::DeviceError;
@@ -12,16 +12,16 @@ use tensorwright_schedule::{LowerError, Schedule, ScheduleError};
 use super::engine::CallError;
 use crate::{Code, Diagnostic, Diagnostics, Program, Source, Span};
 
-/// What a line of a schedule looks like.
+/// The syntax of a schedule line.
 const SYNTAX: &str =
     "a step is a stage, a colon and a primitive with its arguments, such as `C: split m 8`";
 
-/// An error that can be told against a text.
+/// An error that converts to a diagnostic.
 pub(super) trait Diagnose {
-    /// What to tell.
+    /// The diagnostic.
     fn diagnostic(&self) -> Diagnostic;
 
-    /// The diagnostic with the text that it is about.
+    /// The diagnostic with its source.
     fn diagnose(&self, source: &Source) -> Diagnostics {
         Diagnostics::new(source.clone(), vec![self.diagnostic()])
     }
@@ -132,7 +132,7 @@ impl Diagnose for PoolError {
     }
 }
 
-/// A read whose subscript is out of bounds, where running the reference for more would take long.
+/// An out-of-bounds read, where the reference would take too long for more details.
 pub(super) fn out_of_bounds(program: &Program, read: CheckedRead) -> Diagnostics {
     let source = &program.ir().source;
     let text = source.slice(read.place);
@@ -145,12 +145,11 @@ pub(super) fn out_of_bounds(program: &Program, read: CheckedRead) -> Diagnostics
     let diagnostic = Diagnostic::new(Code::IndexOutOfBounds, read.place, message)
         .here("a subscript from data is out of bounds")
         .note("the subscript is computed from data, so it is checked when the program runs")
-        .help("`run --reference` finds the element, and takes its time");
+        .help("`run --reference` finds the element, but is slow");
     Diagnostics::new(source.clone(), vec![diagnostic])
 }
 
-/// A diagnostic at a place of a schedule, if it has one: a step that was not read from text has an
-/// empty span.
+/// A diagnostic at a location of a schedule; a step that was not read from text has an empty span.
 fn at(code: Code, span: tensorwright_schedule::schedule::ByteRange, message: String) -> Diagnostic {
     if span.start == span.end && span.end == 0 {
         return Diagnostic::without_place(code, message);

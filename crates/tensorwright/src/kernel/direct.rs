@@ -1,4 +1,4 @@
-//! Calls on memory of the caller's, without copies: for those who have pointers, as other languages do.
+//! Zero-copy calls on caller memory, for foreign-language bindings.
 #![allow(unsafe_code, reason = "hands the caller's pointers to compiled kernels")]
 
 use std::ffi::c_void;
@@ -19,19 +19,20 @@ impl Kernel {
         self.interface().parameters.iter().any(|parameter| parameter.is_const)
     }
 
-    /// Computes on memory of the caller's: a pointer for every input and for every output, in the order
-    /// of the program. Those of `const` inputs are not looked at; their values are in `frozen`.
+    /// Computes on caller memory: a pointer per input and per output, in the order of the program.
+    /// Pointers of `const` inputs are ignored; their values are in `frozen`.
     ///
-    /// May be called by several threads at once.
+    /// Can be called from several threads at once.
     ///
     /// # Errors
-    /// Missing pointers or constants, constants that another kernel froze, a subscript from data that is out of bounds, no memory for a
+    /// Missing pointers or constants, constants frozen by another kernel, an out-of-bounds data
+    /// subscript, no memory for a workspace, or a kernel for another machine.
     /// workspace, or a kernel for another machine.
     ///
     /// # Safety
-    /// Every pointer points to the dense row-major elements of its tensor, aligned to them. Nobody writes
-    /// the inputs during the call. Nobody else uses the outputs during the call, and they overlap neither
-    /// each other nor the inputs. Elements of `bool` are 0 or 1.
+    /// Every pointer points to the dense row-major elements of its tensor, aligned to them. During
+    /// the call, no other code writes the inputs or uses the outputs; outputs overlap neither each
+    /// other nor the inputs. Elements of `bool` are 0 or 1.
     pub unsafe fn call_on(
         &self,
         frozen: Option<&Frozen>,

@@ -1,4 +1,4 @@
-//! Calling compiled code with memory that was checked to be what the code expects.
+//! Calls of compiled code with checked memory.
 #![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
 
 use std::ffi::c_void;
@@ -14,27 +14,27 @@ use super::engine::{CallError, Engine, Session};
 /// The memory of one parameter.
 #[derive(Debug)]
 pub(super) enum Memory<'a> {
-    /// Not passed: preparation needs constants only.
+    /// Not passed: preparation only uses constants.
     Absent,
-    /// Belongs to the call, which may write it.
+    /// Owned by the call, which may write it.
     Owned(AlignedBuffer),
     /// Dense memory of the caller.
     Borrowed(&'a [u8]),
-    /// Constants, which several calls read.
+    /// Constants, shared by calls.
     Shared(Arc<AlignedBuffer>),
 }
 
-/// Memory that fits a kernel: all that a call needs.
+/// Checked memory for all parameters of a call.
 #[derive(Debug)]
 pub(super) struct Bound<'a> {
     session: Box<dyn Session + 'a>,
     function: Function,
     memory: Vec<Memory<'a>>,
-    /// Where `memory` is. The buffers are never exchanged while they are bound.
+    /// The addresses of `memory`. Buffers are never replaced while they are bound.
     pointers: Vec<*mut c_void>,
 }
 
-/// Whether memory can be passed for a parameter.
+/// Whether memory may be passed for a parameter.
 fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool {
     let is_written = match parameter.owner {
         Owner::Output => true,
@@ -43,7 +43,7 @@ fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool
     };
     let needed = usize::try_from(parameter.bytes()).unwrap_or(0);
     match memory {
-        // What preparation reads and writes are constants and prepared buffers.
+        // Preparation reads and writes only constants and prepared buffers.
         Memory::Absent => function == Function::Prepare && parameter.owner != Owner::Prepared,
         Memory::Owned(buffer) => buffer.len() >= needed,
         Memory::Borrowed(bytes) => !is_written && bytes.len() >= needed,
@@ -52,7 +52,7 @@ fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool
 }
 
 impl<'a> Memory<'a> {
-    /// The memory of a dense view, or a dense copy of another one.
+    /// The memory of a dense view, or a dense copy of another view.
     pub(super) fn of_view(view: &View<'a>) -> Result<Self, AllocError> {
         if let Some(bytes) = view.dense_bytes() {
             return Ok(Memory::Borrowed(bytes));
@@ -62,7 +62,7 @@ impl<'a> Memory<'a> {
         Ok(Memory::Owned(copy))
     }
 
-    /// What it holds.
+    /// The contents.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Memory::Absent => &[],
@@ -76,7 +76,7 @@ impl<'a> Memory<'a> {
         match self {
             Memory::Absent => std::ptr::null_mut(),
             Memory::Owned(buffer) => buffer.as_mut_ptr().cast(),
-            // Only read through: `takes` makes sure of it.
+            // Only read: `takes` ensures that.
             Memory::Borrowed(bytes) => bytes.as_ptr().cast_mut().cast(),
             Memory::Shared(buffer) => buffer.as_ptr().cast_mut().cast(),
         }
@@ -125,8 +125,8 @@ impl<'a> Bound<'a> {
         self.memory.get(parameter)
     }
 
-    /// The elements of a parameter, to write, if the call owns them. (Not the buffer: exchanging
-    /// it would leave the pointer behind.)
+    /// The elements of a parameter for writing, if the call owns them. (Not the buffer: replacing
+    /// it would leave a dangling pointer.)
     pub(super) fn owned_mut<T: Element>(&mut self, parameter: usize) -> Option<&mut [T]> {
         self.session.touch(parameter);
         match self.memory.get_mut(parameter) {
@@ -135,7 +135,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// Gives the memory back.
+    /// Returns the memory.
     pub(super) fn into_memory(self) -> Vec<Memory<'a>> {
         self.memory
     }
@@ -144,8 +144,8 @@ impl<'a> Bound<'a> {
 /// Why memory cannot be bound.
 #[derive(Debug)]
 pub(super) enum BindError {
-    /// It is not what the kernel expects.
+    /// It does not match the kernel's parameter.
     Unfit,
-    /// There is none for the rest that a call needs.
+    /// A resource of the call cannot be allocated.
     Call(CallError),
 }

@@ -1,4 +1,4 @@
-//! [`LoweredProgram`]: loops, and all texts that can be made of them.
+//! [`LoweredProgram`]: lowered loops and the texts generated from them.
 
 use std::time::Duration;
 
@@ -18,26 +18,26 @@ use tensorwright_schedule::{
 use super::diagnose::Diagnose;
 use crate::{Code, Diagnostic, Diagnostics, Program, Source};
 
-/// A program with its schedule, its target and its [loops](LoweredNest), and the texts that can be made
-/// of them. [`KernelBuilder::lower`](crate::KernelBuilder::lower) makes it.
+/// A program with its schedule, its target and its [loops](LoweredNest). Generates source and
+/// object code. Made by [`KernelBuilder::lower`](crate::KernelBuilder::lower).
 #[derive(Debug, Clone)]
 pub struct LoweredProgram {
     pub(super) program: Program,
     pub(super) schedule: Schedule,
-    /// The text that steps of the schedule have their places in.
+    /// The source text of the schedule's locations.
     pub(super) schedule_source: Source,
     pub(super) target: Target,
     /// `None` for a device.
     pub(super) processor: Option<Processor>,
     pub(super) threads: usize,
     pub(super) options: Options,
-    /// Where objects are kept.
+    /// The on-disk cache of objects.
     pub(super) cache: Option<ObjectCache>,
-    /// After the schedule, before lowering.
+    /// The nest after scheduling, before lowering.
     pub(super) scheduled: LoopNest,
     pub(super) nest: LoweredNest,
     pub(super) interface: Interface,
-    /// How long it took to come here.
+    /// The time for scheduling and lowering.
     pub(super) lowering: Duration,
 }
 
@@ -54,19 +54,19 @@ impl LoweredProgram {
         &self.schedule
     }
 
-    /// What code is generated for.
+    /// The target.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// What LLVM has to know of the target, if that is a processor.
+    /// LLVM's description of the target, if it is a processor.
     #[must_use]
     pub fn processor(&self) -> Option<&Processor> {
         self.processor.as_ref()
     }
 
-    /// What code is generated for, for people: the features of a processor, the model of a device.
+    /// The target as text: the features of a processor, the model of a device.
     #[must_use]
     pub fn generated_for(&self) -> String {
         match (&self.processor, &self.target) {
@@ -76,12 +76,12 @@ impl LoweredProgram {
         }
     }
 
-    /// What LLVM has to know of the target, for the sake of something.
+    /// LLVM's description of the target; an error that names `what` for devices.
     fn for_processor(&self, what: &str) -> Result<&Processor, Diagnostics> {
         self.processor.as_ref().ok_or_else(|| self.is_for_device(what))
     }
 
-    /// Says that there is no such thing for a device.
+    /// The error for operations that devices do not support.
     pub(super) fn is_for_device(&self, what: &str) -> Diagnostics {
         let name = self.target.name();
         let message = format!("there is no {what} of a kernel for the device `{name}`");
@@ -102,7 +102,7 @@ impl LoweredProgram {
         self.nest.to_string()
     }
 
-    /// Which stage is computed where, how often, and what that keeps and moves.
+    /// The placement of stages: where and how often each is computed, its memory and traffic.
     ///
     /// ```
     /// use tensorwright::Module;
@@ -120,15 +120,15 @@ impl LoweredProgram {
         StageMap::of(&canonical(self.program.ir()), &self.scheduled)
     }
 
-    /// The loops at every step of the way, each with the name of the step: `canonical`, as the
-    /// program says; `schedule`, as the schedule wants them; then after each pass of lowering.
+    /// The loops after every step, each with the name of the step: `canonical` (as in the program),
+    /// `schedule`, and then each lowering pass.
     #[must_use]
     pub fn loops_after_each_pass(&self) -> Vec<(String, String)> {
         let mut steps = vec![
             ("canonical".to_owned(), canonical(self.program.ir()).to_string()),
             ("schedule".to_owned(), self.scheduled.to_string()),
         ];
-        // It was lowered before, so it does not fail; a failure would end the list early.
+        // Lowering succeeded before; a failure would only shorten the list.
         let _ =
             lower_with(self.scheduled.clone(), &lower_options(&self.target), &mut |pass, nest| {
                 steps.push((pass.to_owned(), nest.to_string()));
@@ -143,7 +143,7 @@ impl LoweredProgram {
     pub fn c_source(&self) -> Result<String, Diagnostics> {
         let source = match self.target.gpu() {
             None => tensorwright_codegen_c::emit(&self.nest),
-            // Blocks and threads one after the other.
+            // Blocks and threads run one after the other.
             Some(_) => {
                 let source = &self.program.ir().source;
                 let nest = lower(self.scheduled.clone());
@@ -154,8 +154,8 @@ impl LoweredProgram {
         source.map(|source| source.code).map_err(|error| self.not_emitted(&error))
     }
 
-    /// The program for a device whose loops the schedule binds to blocks and threads, in a dialect of C: the text of its kernels, and
-    /// how they are launched. What no step binds is launched with one thread.
+    /// The device program in a dialect of C: kernels for the loops that the schedule binds to
+    /// blocks and threads, and their launches. Unbound loops are launched with one thread.
     ///
     /// ```
     /// use tensorwright::{Dialect, Module};
@@ -182,7 +182,7 @@ impl LoweredProgram {
         self.written_in(dialect, &nest)
     }
 
-    /// The program in the dialect of the device that is the target.
+    /// The device program in the dialect of the target.
     ///
     /// # Errors
     /// If the target is no device, or its dialect cannot express the loops.
@@ -199,7 +199,7 @@ impl LoweredProgram {
         self.written_in(dialect, &self.nest)
     }
 
-    /// A nest that was lowered for a device, in a dialect.
+    /// A nest lowered for a device, in a dialect.
     fn written_in(
         &self,
         dialect: Dialect,
@@ -209,21 +209,21 @@ impl LoweredProgram {
         written.map_err(|error| self.not_emitted(&error))
     }
 
-    /// Says that no text can be written.
+    /// The error for loops that a dialect cannot express.
     fn not_emitted(&self, error: &tensorwright_codegen_c::EmitError) -> Diagnostics {
         let diagnostic = Diagnostic::without_place(Code::KernelFailed, error.to_string());
         Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic])
     }
 
-    /// What objects need of a processor, for the sake of something.
+    /// The processor features that objects require, for `what`.
     fn requirement(&self, what: &str) -> Result<tensorwright_codegen_c::Requirement, Diagnostics> {
         let processor = self.for_processor(what)?;
         let (triple, needs) = (processor.triple(), processor.needs());
         Ok(tensorwright_codegen_c::Requirement::new(&processor.to_string(), triple, needs))
     }
 
-    /// The C header of the kernel, for the C source and for objects. It says for which processor objects
-    /// are.
+    /// The C header of the kernel, for the C source and for objects. It names the processor that
+    /// objects require.
     ///
     /// # Errors
     /// If the target is a device.
@@ -232,8 +232,7 @@ impl LoweredProgram {
         Ok(tensorwright_codegen_c::header(&self.interface, Some(&requirement)))
     }
 
-    /// C source of the functions of the header that an object does not have: those with typed
-    /// parameters.
+    /// C source of the header's functions with typed parameters, which objects lack.
     ///
     /// # Errors
     /// If the target is a device.
@@ -251,34 +250,34 @@ impl LoweredProgram {
         Ok(tensorwright_codegen_c::rust_module(&self.interface, &requirement))
     }
 
-    /// Whether the schedule keeps to the sums that the program names, or computes with other numbers.
+    /// Whether the schedule only reorders sums or also uses algebraic rewrites.
     #[must_use]
     pub fn precision(&self) -> Precision {
         self.schedule.precision()
     }
 
-    /// By how much rounding errors exceed those of the program's own sums on data of one magnitude; one
-    /// unless the schedule computes with other numbers. An estimate for other data:
+    /// The factor by which rounding errors exceed those of the program's own sums on data of one
+    /// magnitude; one without algebraic rewrites. An estimate for other data:
     /// [`Kernel::verify`](crate::Kernel::verify) bounds the errors on given inputs.
     #[must_use]
     pub fn error_growth(&self) -> f64 {
         self.nest.as_nest().error_growth
     }
 
-    /// The memory that a call takes: its parameters, inputs included, and the workspace.
+    /// The memory of a call: parameters, including inputs, and the workspace.
     pub(super) fn bytes(&self) -> i128 {
         let workers = i32::try_from(self.threads).unwrap_or(i32::MAX);
         let parameters = self.interface.parameters.iter().map(|p| i128::from(p.bytes()));
         parameters.sum::<i128>() + i128::from(self.interface.workspace.bytes(workers))
     }
 
-    /// How the kernel is called, whoever generates its code.
+    /// The calling interface, the same for all code generators.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// What the names of the functions that objects export begin with.
+    /// The exported symbol's name, the prefix of all functions in objects.
     #[must_use]
     pub fn symbol(&self) -> &str {
         &self.interface.symbol
@@ -287,7 +286,7 @@ impl LoweredProgram {
     /// LLVM's IR after its passes.
     ///
     /// # Errors
-    /// If LLVM refuses the loops.
+    /// If LLVM cannot compile the loops.
     pub fn llvm_ir(&self) -> Result<String, Diagnostics> {
         self.listing(Listing::Ir)
     }
@@ -295,7 +294,7 @@ impl LoweredProgram {
     /// The assembly of the target.
     ///
     /// # Errors
-    /// If LLVM refuses the loops.
+    /// If LLVM cannot compile the loops.
     pub fn assembly(&self) -> Result<String, Diagnostics> {
         self.listing(Listing::Assembly)
     }
@@ -303,7 +302,7 @@ impl LoweredProgram {
     /// The relocatable object file for the target, without loading it into this process.
     ///
     /// # Errors
-    /// If LLVM refuses the loops.
+    /// If LLVM cannot compile the loops.
     pub fn object(&self) -> Result<Vec<u8>, Diagnostics> {
         Ok(self.compile()?.object)
     }
@@ -315,7 +314,7 @@ impl LoweredProgram {
             .map_err(|error| error.diagnose(&self.program.ir().source))
     }
 
-    /// Generates code in the place of an object that was kept and cannot be used.
+    /// Generates code again, replacing an invalid cached object.
     pub(super) fn compile_again(&self) -> Result<Compiled, Diagnostics> {
         let processor = self.for_processor("object file")?;
         compile_again(&self.nest, processor, &self.options, self.cache.as_ref())

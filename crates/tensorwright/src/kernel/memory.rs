@@ -1,12 +1,12 @@
-//! Tensors in and out of the memory that kernels work on.
+//! Conversion between tensors and kernel memory.
 
 use tensorwright_runtime::element::bytes_of;
 use tensorwright_runtime::{AlignedBuffer, AllocError};
 
 use crate::{Buffer, BufferError, DType};
 
-/// Runs an expression with `$element` standing for the Rust type of a [`DType`], for those types
-/// that memory can be read as; `$other` for `bool` and the 16-bit floats.
+/// Runs an expression with `$element` as the Rust type of a [`DType`], for types that memory can be
+/// read as; `$other` for `bool` and the 16-bit floats.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $run:expr, _ => $other:expr) => {
         match $dtype {
@@ -73,7 +73,7 @@ pub(super) fn aligned(buffer: &Buffer) -> Result<AlignedBuffer, AllocError> {
     Ok(memory)
 }
 
-/// The tensor that dense memory holds. Memory that there is not is an error.
+/// The tensor in dense memory; an error if it cannot be allocated.
 pub(super) fn tensor(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Buffer, BufferError> {
     with_element!(dtype, T => {
         let (chunks, _) = bytes.as_chunks::<{ size_of::<T>() }>();

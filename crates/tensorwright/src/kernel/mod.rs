@@ -1,4 +1,4 @@
-//! [`Kernel`]: a compiled program that can be called.
+//! [`Kernel`]: a compiled, callable program.
 
 mod arguments;
 mod builder;
@@ -46,38 +46,38 @@ use crate::{Diagnostics, Program};
 /// A compiled program.
 ///
 /// [`Kernel::run`] is the simple way to call it. [`Kernel::bind`] keeps inputs and outputs in place
-/// for many calls. Inputs that are `const` and that the schedule wants in another layout are
-/// brought into it once: when they are [frozen](Kernel::freeze), or by the first call that is given
-/// their values, and again only when a call is given other values.
+/// for many calls. If the schedule changes the layout of `const` inputs, they are converted once:
+/// when they are [frozen](Kernel::freeze), or by the first call with their values, and again only
+/// when a call has other values.
 ///
-/// Kernels can be shared between threads. Those of equal programs with the same schedule, processor and
-/// threads share their code while one of them exists ([`compilations`] counts).
+/// Kernels can be shared between threads. Kernels of equal programs with the same schedule,
+/// processor and threads share their code while one of them exists ([`compilations`] counts).
 #[derive(Debug)]
 pub struct Kernel {
     lowered: LoweredProgram,
     code: Arc<Code>,
-    /// Those of the last call.
+    /// The constants of the last call.
     constants: Mutex<Option<Arc<Constants>>>,
 }
 
-/// How long the steps to a kernel took.
+/// The compile times of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CompileTimes {
-    /// Making or applying the schedule, and lowering.
+    /// Scheduling and lowering.
     pub lowering: Duration,
-    /// From loops to LLVM's IR, or to the text of kernels for a device.
+    /// Emitting LLVM IR, or device source code.
     pub emit: Duration,
     /// LLVM's passes.
     pub passes: Duration,
-    /// From IR to an object.
+    /// Generating an object from IR.
     pub codegen: Duration,
-    /// Linking the object into this process, or what the runtime of a device takes to compile.
+    /// Linking the object into this process, or compilation by the device's runtime.
     pub load: Duration,
 }
 
 impl CompileTimes {
-    /// All together.
+    /// The total.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.lowering + self.emit + self.passes + self.codegen + self.load
@@ -90,7 +90,7 @@ impl Kernel {
         Ok(Self { lowered, code, constants: Mutex::new(None) })
     }
 
-    /// The loops that were compiled, with all texts that can be made of them.
+    /// The compiled loops, which generate all texts.
     #[must_use]
     pub fn lowered(&self) -> &LoweredProgram {
         &self.lowered
@@ -114,7 +114,7 @@ impl Kernel {
         self.lowered.loops()
     }
 
-    /// The loops at every step of the way; see [`LoweredProgram::loops_after_each_pass`].
+    /// The loops after every step; see [`LoweredProgram::loops_after_each_pass`].
     #[must_use]
     pub fn loops_after_each_pass(&self) -> Vec<(String, String)> {
         self.lowered.loops_after_each_pass()
@@ -131,7 +131,7 @@ impl Kernel {
     /// LLVM's IR after its passes.
     ///
     /// # Errors
-    /// If LLVM refuses the loops.
+    /// If LLVM cannot compile the loops.
     pub fn llvm_ir(&self) -> Result<String, Diagnostics> {
         self.lowered.llvm_ir()
     }
@@ -139,7 +139,7 @@ impl Kernel {
     /// The assembly of the target.
     ///
     /// # Errors
-    /// If LLVM refuses the loops.
+    /// If LLVM cannot compile the loops.
     pub fn assembly(&self) -> Result<String, Diagnostics> {
         self.lowered.assembly()
     }
@@ -147,7 +147,7 @@ impl Kernel {
     /// The relocatable object file, whose functions begin with [`LoweredProgram::symbol`].
     ///
     /// # Errors
-    /// If the kernel is for a device, which has no such files.
+    /// If the kernel is for a device.
     pub fn object(&self) -> Result<&[u8], Diagnostics> {
         match &self.code.text {
             Text::Object(compiled) => Ok(&compiled.object),
@@ -155,7 +155,7 @@ impl Kernel {
         }
     }
 
-    /// The kernels for a device and how they are launched, if the target is one.
+    /// The device kernels and their launches; `None` for a processor.
     #[must_use]
     pub fn device_program(&self) -> Option<&DeviceProgram> {
         match &self.code.text {
@@ -164,7 +164,7 @@ impl Kernel {
         }
     }
 
-    /// How long the steps to this kernel took, those to code that it shares with an earlier one included.
+    /// The compile times of this kernel, including those of shared code compiled earlier.
     #[must_use]
     pub fn compile_times(&self) -> CompileTimes {
         let load = self.code.engine.as_ref().map(|engine| engine.load_time()).unwrap_or_default();
@@ -180,13 +180,13 @@ impl Kernel {
         }
     }
 
-    /// The number of threads that parallel loops use, the caller's among them.
+    /// The number of threads for parallel loops, including the caller's.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.lowered.threads
     }
 
-    /// The threads that parallel loops use beside the caller's, if there are any: for measurements.
+    /// The threads for parallel loops other than the caller's, for measurements.
     #[must_use]
     pub fn pool(&self) -> Option<&Pool> {
         self.code.engine.as_ref().and_then(|engine| engine.pool())
@@ -196,7 +196,7 @@ impl Kernel {
         self.lowered.interface()
     }
 
-    /// The code, if this machine can run it.
+    /// The engine, if this machine can run the code.
     fn engine(&self) -> Result<&dyn Engine, Diagnostics> {
         let source = &self.program().ir().source;
         self.code.engine.as_deref().ok_or_else(|| match self.lowered.target.check_runs_here() {

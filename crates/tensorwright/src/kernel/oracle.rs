@@ -1,17 +1,19 @@
-//! What a program ought to compute, however large it is, and how far from each element a right result may be.
+//! Expected results of a program with tolerances, for any program size.
 //!
-//! The reference interpreter says it all, at some millions of iterations per second. For more of them there are
-//! two things instead, which the tuner's workers and [`Kernel::verify`](super::Kernel::verify) share:
+//! The reference interpreter computes both, at some millions of iterations per second. Larger
+//! programs use two methods instead, which the tuner's workers and
+//! [`Kernel::verify`](super::Kernel::verify) share:
 //!
-//! - *All elements, within bounds of their own.* The error analysis of the reference is written as a program
-//!   ([`bounding`]) and compiled. It computes in `double`, and beside each element the bound that follows
-//!   from the magnitudes of its own terms. So a small element beside large ones is held to a small bound.
-//! - *Some elements by the interpreter itself*, with its own tolerances ([`sample`]): corners, edges, tails and any
-//!   others. They are also what the compiled analysis is checked by, so that a mistake of the compiler in it does not
-//!   go unnoticed.
+//! - *All elements, within their own bounds.* The reference's error analysis is written as a
+//!   program ([`bounding`]) and compiled. It computes in `double`, with a bound per element that
+//!   follows from the magnitudes of its terms. So a small element next to large ones gets a small
+//!   bound.
+//! - *Sampled elements by the interpreter*, with its own tolerances ([`sample`]): corners, edges,
+//!   tails and random ones. The compiled analysis is also checked against them, which detects
+//!   compiler errors in it.
 //!
-//! Where the compiled analysis knows no bound and the interpreter does, or where it cannot be compiled, an
-//! estimate stands in. [`Against`] says of how many elements.
+//! Where the compiled analysis has no bound but the interpreter does, or where it cannot be
+//! compiled, an estimate is used. [`Against`] reports for how many elements.
 
 use std::fmt;
 
@@ -26,55 +28,55 @@ use super::diagnose::Diagnose;
 use super::{Kernel, Outputs};
 use crate::{Buffer, Code, Diagnostic, Diagnostics, Inputs, Program, Run, Value};
 
-/// The most elements that the interpreter is asked for where it cannot compute all.
+/// The most elements of a sample.
 const SAMPLES: usize = 4096;
 
-/// The most memory that the compiled analysis may take.
+/// The most memory of the compiled analysis.
 const ANALYSIS_BYTES: i128 = 4 << 30;
 
-/// The most iterations that it may take: about half a minute of them.
+/// The most iterations of the compiled analysis: about half a minute.
 const ANALYSIS_ITERATIONS: u128 = 200_000_000_000;
 
 /// How expected results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oracle {
-    /// The most [work](work) of a program that the interpreter runs as a whole, in iterations.
+    /// The most [work](work) for which the interpreter runs the whole program, in iterations.
     pub whole_iterations: u128,
-    /// About how much of it is done for a sample.
+    /// The approximate work for a sample.
     pub sample_iterations: u64,
-    /// The threads that may be used.
+    /// The number of threads.
     pub threads: usize,
-    /// What the choice of elements of a sample depends on.
+    /// The seed of the sampled elements.
     pub seed: u64,
 }
 
-/// What a program ought to compute.
+/// The expected results of a program.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Expected {
     /// The outputs with their tolerances.
     pub run: Run,
-    /// Where they come from.
+    /// Their origin.
     pub against: Against,
 }
 
-/// What results are compared with.
+/// The origin of expected results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Against {
-    /// The reference interpreter, within the error that it allows for each element.
+    /// The reference interpreter, within its error bound for each element.
     Reference,
-    /// The reference interpreter for some elements, and the compiled error analysis for all, because the
-    /// interpreter would take too long.
+    /// The reference interpreter for some elements and the compiled error analysis for all, because
+    /// the interpreter would take too long.
     Sampled {
-        /// The elements that the interpreter computed.
+        /// The elements computed by the interpreter.
         sampled: usize,
-        /// The elements that have a bound of their own, those of the interpreter included.
+        /// The elements with their own bound, including the interpreter's.
         bounded: usize,
-        /// The elements without one that are compared within an estimate: what rounding does to the longest sum
-        /// of numbers as large as the largest element.
+        /// The elements compared within an estimate: the rounding error of the longest sum of
+        /// numbers as large as the largest element.
         estimated: usize,
-        /// All elements. Of those that are left nothing can be said, for instance because a sum may overflow.
+        /// All elements. The rest cannot be checked, for instance because a sum may overflow.
         elements: usize,
     },
 }
@@ -101,7 +103,7 @@ impl fmt::Display for Against {
 }
 
 impl Program {
-    /// What the program ought to compute from inputs, and how far from each element a right result may be.
+    /// The expected results for inputs, with a tolerance for each element.
     ///
     /// ```
     /// use tensorwright::{Against, Module, Oracle};
@@ -124,8 +126,8 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// Inputs that do not fit, subscripts from data that are out of bounds, and a compiled analysis that the
-    /// interpreter contradicts, which is a defect of the compiler.
+    /// Invalid inputs, out-of-bounds data subscripts, and a compiled analysis that contradicts the
+    /// interpreter, which is a compiler defect.
     pub fn expect(&self, inputs: &Inputs, oracle: Oracle) -> Result<Expected, Diagnostics> {
         if work(self.ir()) <= oracle.whole_iterations {
             let run = self.run_reference(inputs)?;
@@ -138,7 +140,7 @@ impl Program {
         };
         self.check_sampled(&run, &sampled)?;
         if is_analysed && sampled.is_empty() {
-            // Nothing of it was seen by the interpreter; at least another kernel has to agree.
+            // The interpreter checked nothing; at least another kernel has to agree.
             let outputs = self.as_written(oracle.threads)?.run(inputs)?;
             self.check_other(&run, &outputs)?;
         }
@@ -165,7 +167,8 @@ impl Program {
         sampled.map_err(|error| self.diagnostics(error))
     }
 
-    /// The outputs by the compiled analysis; `None` if it cannot be compiled or takes too much memory.
+    /// The outputs of the compiled analysis; `None` if it cannot be compiled or needs too much
+    /// memory.
     fn analysed(&self, inputs: &Inputs, threads: usize) -> Result<Option<Run>, Diagnostics> {
         let Some(ErrorAnalysis { program, outputs, .. }) = bounding(self.ir()) else {
             return Ok(None);
@@ -202,7 +205,7 @@ impl Program {
         Ok(Run::new(list.collect()))
     }
 
-    /// The program without rewritings, scheduled by rules: another way to the same results than the default.
+    /// A kernel without rewrites and with a rule-based schedule, to differ from the default one.
     fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
         let cpu = Cpu::native().map_err(|error| error.diagnose(&self.ir().source))?;
         let goal = Goal::new(cpu).with_threads(threads);
@@ -210,8 +213,7 @@ impl Program {
         self.compile().schedule(schedule).threads(threads).build()
     }
 
-    /// What the interpreter computed has to be what was computed otherwise, within both their bounds: that is an
-    /// evaluation like any other.
+    /// Checks that interpreter and other results agree within both their bounds.
     fn check_sampled(&self, run: &Run, sampled: &[SampledElement]) -> Result<(), Diagnostics> {
         for element in sampled {
             let OutputElement { output, position } = element.place;
@@ -235,7 +237,7 @@ impl Program {
         Ok(())
     }
 
-    /// What another kernel computed has to be within the bounds.
+    /// Checks the results of another kernel against the bounds.
     fn check_other(&self, run: &Run, outputs: &Outputs) -> Result<(), Diagnostics> {
         for output in &run.outputs {
             let other = outputs.get(&output.name);
@@ -258,8 +260,8 @@ impl Program {
     }
 }
 
-/// Which outputs have elements without a bound of which the interpreter has one for all that it looked at. If it
-/// has none for some, others may rightly be anything, too.
+/// The outputs with unbounded elements for which the interpreter bounds all its samples. If it
+/// cannot bound a sample, other elements may rightly be unbounded too.
 fn weak_outputs(run: &Run, sampled: &[SampledElement]) -> Vec<bool> {
     let mut known = vec![(false, false); run.outputs.len()];
     for element in sampled {
@@ -278,7 +280,7 @@ fn finite_tolerances(run: &Run) -> usize {
     tolerances.filter(|tolerance| tolerance.is_finite()).count()
 }
 
-/// Replaces elements by those of the interpreter.
+/// Replaces elements by the interpreter's.
 fn adopt(run: &mut Run, sampled: &[SampledElement]) {
     for element in sampled {
         let OutputElement { output, position } = element.place;
@@ -297,9 +299,9 @@ fn longest_sum(program: &Program) -> f64 {
     stages.iter().map(|stage| terms(&stage.reduce_trip_counts)).fold(1.0, f64::max)
 }
 
-/// An estimate of how far apart two right evaluations with rounding errors may be. Errors of a sum grow with the
-/// square root of its terms and with the size of partial sums, for which the largest element stands;
-/// eight times that is rare.
+/// An estimate of the distance of two correct evaluations with rounding errors. Errors of a sum
+/// grow with the square root of its length and with the size of partial sums, approximated by the
+/// largest element; eight times that is rare.
 fn allowance(expected: &Buffer, terms: f64) -> f64 {
     let epsilon = expected.dtype().unit_roundoff().map_or(0.0, |roundoff| 2.0 * roundoff);
     let finite = |value: Value| Some(value.as_f64().abs()).filter(|value| value.is_finite());

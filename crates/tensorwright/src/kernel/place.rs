@@ -1,10 +1,10 @@
-//! [`Place`]: where an input of a call on a device is.
+//! [`Place`]: the location of a device call's input.
 
-/// Where an input of a call on a device is.
+/// The location of a device call's input.
 #[derive(Debug, Clone, Copy)]
 pub enum Place {
-    /// In the memory of this process: its value is copied.
+    /// In host memory: its value is copied.
     Host(*const u8),
-    /// In the memory of the device, at this address.
+    /// In device memory, at this address.
     Device(u64),
 }

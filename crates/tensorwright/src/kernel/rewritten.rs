@@ -1,8 +1,8 @@
-//! How far from the program's result a rewritten program may be, on given inputs.
+//! Error bounds of rewritten programs on given inputs.
 //!
-//! Rewritings such as Winograd's algorithm compute with other numbers than the program names. Their
-//! errors are bounded by running the lowered loops, the very statements that are compiled, with the
-//! error analysis of the reference: true for any data, and as slow as the reference.
+//! Rewrites such as Winograd's algorithm round differently from the program. Their errors are
+//! bounded by running the lowered loops, the same statements that are compiled, through the
+//! reference's error analysis: valid for any data, and as slow as the reference.
 
 use tensorwright_lang::diagnostic::Diagnostic;
 use tensorwright_lang::program::{Index, Program};
@@ -12,14 +12,14 @@ use tensorwright_schedule::nest::{Loop, Node, Store};
 
 use crate::Inputs;
 
-/// The most statements that are run: a few times as many as the reference runs of a program.
+/// The most statements to run: a few times those of the reference.
 const MOST_STATEMENTS: u64 = 200_000_000;
 
-/// Widens the tolerances of a run to those of lowered loops that compute the same with other numbers.
-/// `false` if the loops would take too long; the tolerances are then as they were.
+/// Widens the tolerances of a run to those of rewritten loops. Returns `false`, without changes, if
+/// the loops would take too long.
 ///
 /// # Errors
-/// Inputs that do not fit, and reads out of bounds.
+/// Invalid inputs, and out-of-bounds reads.
 #[allow(clippy::result_large_err)]
 pub fn allow_for_rewriting(
     run: &mut Run,
@@ -44,12 +44,12 @@ pub fn allow_for_rewriting(
     Ok(true)
 }
 
-/// The loops on their way. Every function says whether it came to the end.
+/// An execution of the loops. Functions return whether it completed.
 struct Walk<'a> {
     memory: Memory<'a>,
     /// The values of all loop variables.
     point: Vec<i64>,
-    /// The statements that may still be run.
+    /// The remaining statement budget.
     left: u64,
 }
 

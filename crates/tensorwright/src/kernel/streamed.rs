@@ -1,4 +1,4 @@
-//! Calls on memory of a device that other libraries own, in the order of their streams.
+//! Calls on foreign device memory and streams.
 #![allow(unsafe_code, reason = "hands the caller's addresses to compiled kernels")]
 
 use tensorwright_device::StreamHandle;
@@ -8,22 +8,22 @@ use super::{Diagnose, Kernel, Place};
 use crate::{Code, Diagnostic, Diagnostics};
 
 impl Kernel {
-    /// Computes on a device, in memory that another library owns there: a place for every input and an address for
-    /// every output, in the order of the program. All happens in the order of a stream of that library. Without
-    /// `wait`, the call returns before it has happened, unless the program has subscripts from data, which only the end
-    /// tells to be in bounds.
+    /// Computes on a device in another library's memory: a place per input and an address per
+    /// output, in the order of the program. Everything runs in the order of a stream of that
+    /// library. Without `wait`, the call returns early, unless the program has data subscripts,
+    /// whose bounds are only known at the end.
     ///
-    /// May be called by several threads at once.
+    /// Can be called from several threads at once.
     ///
     /// # Errors
-    /// Missing places, a subscript from data that is out of bounds, a kernel for a processor or for a device whose API
-    /// has no addresses, a schedule that brings constants into another layout, or a device that refuses.
+    /// Missing places, an out-of-bounds data subscript, a kernel for a processor or for a device
+    /// API without addresses, a schedule that changes the layout of constants, or a device error.
     ///
     /// # Safety
-    /// At every place are the dense row-major elements of its tensor, aligned to them, on the device of the kernel if it
-    /// is an address; the stream is one of that device. In the order of the stream, nobody else writes the
-    /// inputs or uses the outputs meanwhile; outputs overlap neither each other nor the inputs. Elements of `bool` are 0
-    /// or 1.
+    /// Every place has the dense row-major elements of its tensor, aligned to them, on the kernel's
+    /// device if it is an address; the stream belongs to that device. In stream order, no other
+    /// code writes the inputs or uses the outputs meanwhile; outputs overlap neither each other nor
+    /// the inputs. Elements of `bool` are 0 or 1.
     pub unsafe fn call_on_stream(
         &self,
         stream: StreamHandle,

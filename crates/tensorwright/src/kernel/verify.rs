@@ -1,20 +1,20 @@
-//! Comparing a kernel with what it ought to compute.
+//! Comparison of kernel results with expected ones.
 
 use super::oracle::{Against, Expected, Oracle};
 use super::{Kernel, Outputs, allow_for_rewriting};
 use crate::{Diagnostics, Inputs, Mismatch, Precision, Run};
 
-/// The most iterations for which the reference is waited for: some twenty seconds of them.
+/// The most iterations for running the whole reference: some twenty seconds.
 const REFERENCE_ITERATIONS: u128 = 60_000_000;
 
-/// The iterations of a sample: some seconds of them.
+/// The iterations of a sample: some seconds.
 const SAMPLE_ITERATIONS: u64 = 16_000_000;
 
-/// What came of comparing a kernel with what it ought to compute.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// What the results were compared with.
+    /// The origin of the expected results.
     pub against: Against,
     /// The outputs that differ, and how.
     pub mismatches: Vec<(String, Mismatch)>,
@@ -29,18 +29,18 @@ impl Verification {
 }
 
 impl Kernel {
-    /// Compares results of this kernel with the reference. Programs that are too large for the interpreter
-    /// are compared with it on sampled elements, and all elements within bounds of their own; the
-    /// [outcome](Verification::against) says on how many.
+    /// Compares results of this kernel with the reference. Programs too large for the interpreter
+    /// are compared on sampled elements, and on all elements within their own bounds; the
+    /// [outcome](Verification::against) reports on how many.
     ///
-    /// The interpreter knows how far from each element a right result may be on these inputs. For a
-    /// kernel that computes with other numbers ([`LoweredProgram::precision`](crate::LoweredProgram::precision)) it
-    /// follows from these numbers; where they overflow or are not finite, nothing can be said, and
-    /// every result agrees. If the program is too large for the interpreter, a
-    /// [factor](crate::LoweredProgram::error_growth) stands for them.
+    /// The interpreter bounds the error of each element on these inputs. For a kernel with
+    /// algebraic rewrites ([`LoweredProgram::precision`](crate::LoweredProgram::precision)), the
+    /// bounds follow from the rewritten computation; where it overflows or is not finite, every
+    /// result agrees. If the program is too large for the interpreter, a
+    /// [factor](crate::LoweredProgram::error_growth) is used.
     ///
     /// # Errors
-    /// Inputs that do not fit, and subscripts from data that are out of bounds.
+    /// Invalid inputs, and out-of-bounds data subscripts.
     pub fn verify(&self, inputs: &Inputs, outputs: &Outputs) -> Result<Verification, Diagnostics> {
         let oracle = Oracle {
             whole_iterations: REFERENCE_ITERATIONS,
@@ -56,8 +56,8 @@ impl Kernel {
         Ok(Verification { against, mismatches: mismatches(&run, outputs, growth) })
     }
 
-    /// Widens the tolerances of a run of the reference to what this kernel may differ by. What is left
-    /// to estimate is a factor: how tensor operations round, and all if the loops take too long to be looked at.
+    /// Widens the reference's tolerances to those of this kernel. A factor covers the rounding of
+    /// tensor operations, or everything if the loops take too long.
     fn allow_for_precision(&self, run: &mut Run, inputs: &Inputs) -> Result<f64, Diagnostics> {
         let lowered = self.lowered();
         let rounding = lowered.nest().as_nest().rounding_growth;
@@ -79,7 +79,7 @@ fn mismatches(run: &Run, outputs: &Outputs, growth: f64) -> Vec<(String, Mismatc
     run.outputs.iter().filter_map(compare).collect()
 }
 
-/// Other inputs are looked at in other places.
+/// The sample depends on the inputs.
 fn seed(inputs: &Inputs) -> u64 {
     let numbers = inputs.values().flat_map(|input| input.values().take(16));
     numbers.fold(0, |seed, number| seed.rotate_left(5) ^ number.as_f64().to_bits())

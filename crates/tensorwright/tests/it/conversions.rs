@@ -1,4 +1,5 @@
-//! Floating-point numbers as integers: truncated and saturated, whatever the lanes, as the reference has them.
+//! Float-to-integer conversions: truncation and saturation for all vector widths, against the
+//! reference.
 
 use tensorwright::{Buffer, DType, Inputs, Module, Schedule};
 
@@ -13,7 +14,7 @@ const INTEGERS: [DType; 8] = [
     DType::UInt64,
 ];
 
-/// Both sides of every limit of every type, and what is in no range.
+/// Both sides of every type's limits, and numbers beyond all of them.
 fn numbers() -> Vec<f64> {
     let mut found = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 0.0, -0.0];
     for bits in [7, 8, 15, 16, 31, 32, 63, 64] {

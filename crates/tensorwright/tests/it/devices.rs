@@ -1,4 +1,5 @@
-//! Kernels on OpenCL devices, untuned and with schedules, between guards, within a deadline, and compared with the reference.
+//! Kernels on OpenCL devices, against the reference: default and explicit schedules, guards,
+//! deadlines.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,15 +8,15 @@ use std::time::Duration;
 
 use tensorwright::{Code, Def, Module, Program, Target, set_deadline};
 
-/// No kernel of these tests takes a second. A busy machine may make it a minute.
+/// No kernel of these tests takes a second; on a busy machine, up to a minute.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The most iterations of a program that the reference is asked about.
+/// The most iterations for comparisons with the reference.
 const MOST_ITERATIONS: u128 = 4_000_000;
 
 type Sizes = BTreeMap<String, i64>;
 
-/// The first OpenCL device; a failure where there has to be one.
+/// The first OpenCL device; an error if one is required.
 fn device() -> Option<Target> {
     set_deadline(DEADLINE);
     let found = tensorwright::target("opencl:0");
@@ -30,7 +31,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// Runs a program on a device, with a schedule or the default one; what is wrong with it.
+/// Runs a program on a device with a schedule or the default one; returns the problem, if any.
 fn problem(program: &Program, device: &Target, schedule: Option<&str>) -> Option<String> {
     let inputs = program.random_inputs(11).unwrap();
     let mut builder = program.compile().target(device.clone());
@@ -46,7 +47,7 @@ fn problem(program: &Program, device: &Target, schedule: Option<&str>) -> Option
             let verified = kernel.verify(&inputs, &outputs).unwrap();
             (!verified.passed()).then(|| format!("{:?}", verified.mismatches))
         }
-        // Random subscripts may be out of bounds, which both have to say.
+        // Random subscripts may be out of bounds, which both have to report.
         Err(error) if error.list()[0].code == Code::IndexOutOfBounds => {
             program.run_reference(&inputs).is_ok().then(|| error.to_string())
         }
@@ -74,7 +75,7 @@ const TOP: &str = "def top2(float(N,D) x) -> (first, second) {
   second(n) max=! x(n,d) < first(n) ? x(n,d) : -1e30
 }";
 
-/// Two staged operands, of which threads load more than one element, and 7 columns of a thread.
+/// Two staged operands, where threads load more than one element, and 7 columns per thread.
 const STAGED: &str = "C: split m 64\nC: split n 64 7\nC: split k 12 2\n\
     C: reorder m.0 n.0 k.0 m.1 n.1 k.1 k.2 n.2\n\
     C: bind m.0 block.y\nC: bind n.0 block.x\nC: bind m.1 thread.y\nC: bind n.1 thread.x\n\
@@ -86,7 +87,7 @@ const STAGED: &str = "C: split m 64\nC: split n 64 7\nC: split k 12 2\n\
     B.pack: bind d0_d1.1 thread.y\nB.pack: bind d0_d1.2 thread.x\n\
     C: cache_write at n.0\nC.tile: unroll k.2\nC.tile: unroll n.2\nC: unroll n.2\n";
 
-/// A stage in the blocks of its reader, shared by their threads.
+/// A stage computed in the blocks of its reader, shared by their threads.
 const FUSED: &str = "out: split y 8\nout: split x 32\nout: reorder y.0 x.0 y.1 x.1\n\
     bx: compute_at out x.0\nout: bind y.0 block.y\nout: bind x.0 block.x\n\
     out: bind y.1 thread.y\nout: bind x.1 thread.x\nbx: bind y thread.y\nbx: bind x thread.x\n";
@@ -130,8 +131,8 @@ fn golden() -> Vec<(PathBuf, String, Sizes)> {
     all.into_iter().map(|((path, def), sizes)| (path, def, sizes)).collect()
 }
 
-/// A definition with all sizes of a value; where that is no program, or too large for the reference, with each size that
-/// can have the value alone.
+/// A definition with all sizes set to a value; where that is invalid or too large for the
+/// reference, one program per size that can have the value alone.
 fn programs(def: Def<'_>, golden: &Sizes, value: i64) -> Vec<(Sizes, Program)> {
     let fits = |sizes: Sizes| {
         let program = def.bind(sizes.clone()).ok()?;
@@ -152,10 +153,10 @@ fn programs(def: Def<'_>, golden: &Sizes, value: i64) -> Vec<(Sizes, Program)> {
     }
 }
 
-/// How many tests share the examples.
+/// The number of tests that share the examples.
 const PARTS: usize = 6;
 
-/// Runs a part of the examples with sizes of a value.
+/// Runs a part of the examples with all sizes set to a value.
 fn some_examples(value: i64, part: usize) {
     let Some(device) = device() else { return };
     let (mut ran, mut failures) = (BTreeSet::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Frozen constants: snapshots that calls do not look at, for kernels that share their code.
+//! Frozen constants: snapshots for kernels with shared code.
 
 use tensorwright::{
     Arguments, Buffer, Code, Frozen, Inputs, Kernel, Module, Program, View, compilations,
@@ -22,7 +22,7 @@ fn constants(inputs: &Inputs) -> Arguments<'_> {
     Arguments::new().buffer("W", &inputs["W"]).buffer("b", &inputs["b"])
 }
 
-/// Calls with what is frozen and nothing else that is constant: there is nothing to compare with.
+/// Compares calls that get only frozen constants with the reference.
 fn agrees(kernel: &Kernel, frozen: &Frozen, inputs: &Inputs) {
     let arguments = Arguments::new().buffer("A", &inputs["A"]).frozen(frozen);
     let outputs = kernel.run(arguments).unwrap();
@@ -39,18 +39,18 @@ fn equal_layers_share_one_kernel() {
     let shared = kernel(&layer(LAYER));
     let snapshots: Vec<Frozen> =
         inputs.iter().map(|inputs| shared.freeze(constants(inputs)).unwrap()).collect();
-    // A kernel for every layer, made from the text.
+    // A kernel for every layer, compiled from the text.
     let kernels: Vec<Kernel> = inputs.iter().map(|_| kernel(&layer(LAYER))).collect();
     assert_eq!(compilations(), before + 1);
     for ((inputs, frozen), own) in inputs.iter().zip(&snapshots).zip(&kernels) {
         agrees(&shared, frozen, inputs);
         assert!(std::ptr::eq(own.object().unwrap(), shared.object().unwrap()));
         agrees(own, &own.freeze(constants(inputs)).unwrap(), inputs);
-        // They have the same code, so what is frozen for one serves the other.
+        // They share code, so constants frozen for one work for the other.
         agrees(own, frozen, inputs);
     }
 
-    // Whatever decides the code keeps kernels apart: threads, the schedule, the text.
+    // Kernels with different threads, schedules or texts do not share code.
     let other = layer(LAYER).compile().schedule_text(PREPARED).unwrap().threads(2).build().unwrap();
     let plain = layer(LAYER).compile().schedule_text("").unwrap().build().unwrap();
     let renamed = kernel(&layer(&LAYER.replace("A(", "X(").replace(") A", ") X")));
@@ -86,14 +86,15 @@ fn what_is_frozen_is_a_snapshot() {
     weights.fill(0.0);
     agrees(&kernel, &frozen, &inputs);
 
-    // Calls with other constants leave it alone, and it leaves alone what they prepare.
+    // Calls with other constants do not change the snapshot, nor does it change their prepared
+    // constants.
     let other = program.random_inputs(2).unwrap();
     kernel.run(&other).unwrap();
     agrees(&kernel, &frozen, &inputs);
     let outputs = kernel.run(Arguments::new().buffer("A", &other["A"])).unwrap();
     assert!(kernel.verify(&other, &outputs).unwrap().passed());
 
-    // A constant that is given beside takes the place of the frozen one, for that snapshot or call.
+    // An additional constant overrides the frozen one, for that snapshot or call.
     let zero = given(&weights);
     let mut zeroed = inputs.clone();
     zeroed.insert("W".to_owned(), zero.clone());

@@ -1,5 +1,7 @@
-//! The example kernels and pipelines, run on the reference interpreter, give what NumPy computed; compiled with the
-//! default schedule or with none, for this processor or for a device, they give what the reference computes.
+//! Example kernels and pipelines against NumPy's results.
+//!
+//! The reference interpreter must match NumPy; kernels with the default schedule or none, for this
+//! processor or a device, must match the reference.
 //!
 //! `examples/golden/make.py` writes the inputs, the expected outputs, `cases.json` (of `kernels`) and
 //! `pipelines.json` (of `pipelines`).
@@ -63,7 +65,7 @@ impl Case {
         self.dtypes.get(name).map_or(buffer.clone(), |dtype| buffer.convert(*dtype).unwrap())
     }
 
-    /// Compares the reference with another way to compute the same.
+    /// Compares the reference with another engine.
     fn run(&self, other: &Other) -> Result<(), String> {
         let path = examples().join(self.folder).join(&self.file);
         let module = Module::parse_bytes(&self.file, &std::fs::read(path).unwrap())
@@ -93,7 +95,7 @@ impl Case {
         })
     }
 
-    /// What the outputs are compared with.
+    /// The engines to compare with.
     fn others(
         &self,
         other: &Other,
@@ -114,7 +116,7 @@ impl Case {
     }
 }
 
-/// What the reference is compared with.
+/// An engine to compare with.
 #[derive(Debug, Clone)]
 enum Other {
     NumPy,
@@ -123,7 +125,7 @@ enum Other {
     OnDevice(Target),
 }
 
-/// Of the cases, one in so many runs on each device but the first: some compile for a second or two.
+/// One case in this many runs on the other devices: some take seconds to compile.
 const ON_OTHERS: usize = 5;
 
 #[test]
@@ -161,7 +163,7 @@ fn all_cases(other: Other) {
     some_cases(&other, 1);
 }
 
-/// One case in so many.
+/// A subset: one case in `every`.
 fn some_cases(other: &Other, every: usize) {
     let failures: Vec<String> = cases()
         .iter()

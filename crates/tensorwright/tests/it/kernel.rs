@@ -1,4 +1,4 @@
-//! Compiled kernels as a Rust program uses them.
+//! Compiled kernels through the public Rust API.
 
 use tensorwright::{
     Against, Arguments, Buffer, Code, Inputs, Kernel, Module, Program, Schedule, Target, View,
@@ -29,7 +29,7 @@ fn constants_are_prepared_once_and_again_when_they_change() {
     let first = program.random_inputs(1).unwrap();
     agrees(&program, &kernel, &first);
 
-    // Without the weights those of the last call count.
+    // Without weights, those of the last call are used.
     let mut without = program.random_inputs(2).unwrap();
     without.remove("W");
     let outputs = kernel.run(&without).unwrap();
@@ -37,7 +37,7 @@ fn constants_are_prepared_once_and_again_when_they_change() {
     complete.insert("W".to_owned(), first["W"].clone());
     assert!(kernel.verify(&complete, &outputs).unwrap().passed());
 
-    // Other weights are prepared anew.
+    // Changed weights are prepared again.
     agrees(&program, &kernel, &program.random_inputs(3).unwrap());
 }
 
@@ -92,7 +92,7 @@ fn indices_out_of_bounds_are_the_same_diagnostic() {
     let error = small.compile().build().unwrap().run(&inputs).unwrap_err();
     assert_eq!(error, expected);
 
-    // The reference would take too long: the read is named.
+    // The reference would take too long: the message names only the read.
     let large = program(text, &[("N", 4), ("M", 20_000_000)]);
     let mut inputs = inputs;
     inputs.insert("at".to_owned(), Buffer::from(vec![4i32; 20_000_000]));
@@ -185,7 +185,7 @@ fn views_are_read_where_they_are_or_copied() {
 
 #[test]
 fn versions_of_a_tensor_are_told_apart() {
-    // The caller's `y` is read, and another `y` is returned.
+    // Reads the caller's `y` and returns a new `y`.
     let program = program("def add(float(N) x, float(N) y) -> (y) { y(i) += x(i) }", &[("N", 3)]);
     let kernel = program.compile().build().unwrap();
     agrees(&program, &kernel, &program.random_inputs(0).unwrap());

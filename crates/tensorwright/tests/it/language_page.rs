@@ -1,4 +1,4 @@
-//! Runs every example of `docs/language.md`, so that the reference page says what is true.
+//! Runs every example of `docs/language.md`, to keep the reference page correct.
 //!
 //! The info string of a fenced block says what must happen to its program:
 //!

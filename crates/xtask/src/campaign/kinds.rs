@@ -1,10 +1,10 @@
-//! What a campaign runs, one line each.
+//! The test kinds of a campaign, one line each.
 
 /// A kind of test.
 pub(super) struct Kind {
     /// Its name.
     pub(super) name: &'static str,
-    /// What it compares or reads, for people.
+    /// A description.
     pub(super) about: &'static str,
     /// The command, without seed, first index and count.
     pub(super) arguments: &'static str,
@@ -50,8 +50,10 @@ mod tests {
         for kind in KINDS {
             let words: Vec<String> = kind.arguments.split_whitespace().map(str::to_owned).collect();
             let parsed = match words[0].as_str() {
-                "differential" => crate::differential::Options::parse(&words[1..]).map(|_| ()),
-                _ => crate::fuzz::Options::parse(&words[1..]).map(|_| ()),
+                "differential" => {
+                    crate::differential::DifferentialOptions::parse(&words[1..]).map(|_| ())
+                }
+                _ => crate::fuzz::FuzzOptions::parse(&words[1..]).map(|_| ()),
             };
             assert_eq!(parsed, Ok(()), "{}", kind.name);
         }

@@ -1,5 +1,7 @@
-//! A long run over everything: splits its time over all kinds of tests, in slices of a minute, and
-//! keeps what it has done in a file, so that sittings add up and may be interrupted at any time.
+//! Long, resumable runs of all fuzzers.
+//!
+//! Divides its time among all kinds of tests, in slices of a minute, and keeps its state in a file,
+//! so that sessions add up and can be interrupted at any time.
 
 mod kinds;
 mod options;
@@ -13,17 +15,17 @@ use std::time::{Duration, Instant};
 
 use crate::summary::Summary;
 use kinds::{KINDS, Kind};
-pub(crate) use options::Options;
-use state::{Done, Known, State};
+pub(crate) use options::CampaignOptions;
+use state::{Done, KeptFailure, State};
 
-/// How long a slice of one kind should take.
+/// The target duration of a slice.
 const SLICE: Duration = Duration::from_secs(60);
 
-/// How many inputs the first slice of a kind has, before it is known how fast they are.
+/// The inputs in the first slice of a kind, before its speed is known.
 const FIRST: u64 = 256;
 
 /// Runs the campaign, or writes its page.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &CampaignOptions) -> Result<ExitCode, String> {
     let mut state = match State::read(&options.state)? {
         Some(state) if options.goes_on() => state,
         Some(_) => {
@@ -44,7 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     state.write(&options.state)?;
     let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| options.wants(kind.name)).collect();
     while started.elapsed() < time {
-        // The kind that has had the least of its share comes next.
+        // The kind furthest below its share comes next.
         let next = wanted.iter().min_by(|one, other| {
             let had = |kind: &Kind| state.done(kind.name).seconds / f64::from(kind.share);
             had(one).total_cmp(&had(other))
@@ -68,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if state.open() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs some inputs of a kind, as many as fit into a slice.
+/// Runs a slice of a kind.
 fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(), String> {
     let done = state.done(kind.name);
     let rate = if done.seconds > 0.0 { done.tried as f64 / done.seconds } else { 0.0 };
@@ -89,7 +91,7 @@ fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(
     for (name, value) in [("--seed", state.seed), ("--from", done.next), ("--count", count)] {
         command.args([name.to_owned(), value.to_string()]);
     }
-    // What it says in full goes to a file.
+    // The full output goes to a file.
     let log = File::options().create(true).append(true).open(log);
     let log = log.map_err(|error| error.to_string())?;
     command.stdout(log.try_clone().map_err(|error| error.to_string())?).stderr(log);
@@ -101,7 +103,7 @@ fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(
     state.add(
         kind.name,
         &Done {
-            // What was not tried because there were too many failures is not tried again.
+            // Inputs skipped after too many failures are not tried again.
             next: done.next + summary.tried.max(1),
             tried: summary.tried,
             skipped: summary.skipped,
@@ -113,13 +115,13 @@ fn slice(state: &mut State, kind: &Kind, left: Duration, log: &Path) -> Result<(
     Ok(())
 }
 
-fn keep(kind: &Kind, failure: crate::summary::Failure) -> Known {
+fn keep(kind: &Kind, failure: crate::summary::Failure) -> KeptFailure {
     let crate::summary::Failure { index, title, file } = failure;
     println!("campaign: {} found: {title} ({file})", kind.name);
-    Known { index, title, file, is_open: true }
+    KeptFailure { index, title, file, is_open: true }
 }
 
-/// Replays everything that has failed: what does not fail any more is closed.
+/// Replays all failures and closes those that pass.
 fn recheck(state: &mut State) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -129,7 +131,7 @@ fn recheck(state: &mut State) -> Result<(), String> {
             let mut command = Command::new(&program);
             command.args(kind.arguments.split_whitespace()).stdout(Stdio::null());
             command.args(["--seed", &seed, "--from", &known.index.to_string(), "--count", "1"]);
-            // The file is on the machine that found it; elsewhere the seed draws the same case.
+            // The file is on the machine that found it; elsewhere, the seed draws the same case.
             let file = root.join(&known.file);
             if file.is_file() {
                 command.arg("--replay").arg(file);
@@ -153,7 +155,7 @@ fn progress(state: &State, kind: &Kind) -> String {
     )
 }
 
-/// The commit of the sources, and whether they were changed since.
+/// The commit of the sources, and whether they have local changes.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let folder = env!("CARGO_MANIFEST_DIR");

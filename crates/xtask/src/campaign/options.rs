@@ -6,23 +6,23 @@ use crate::arguments::{self, number};
 
 /// The options of a campaign.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Options {
-    /// How long; nothing is run if it is 0.
+pub(crate) struct CampaignOptions {
+    /// The duration in hours; 0 runs nothing.
     pub(super) hours: f64,
-    /// Whether to go on with what the file of the state says.
+    /// Whether to continue from the state file.
     resume: bool,
-    /// Where the state is kept.
+    /// The state file.
     pub(super) state: PathBuf,
-    /// The family of inputs; that of the state if there is none.
+    /// The seed; by default that of the state.
     pub(super) seed: Option<u64>,
-    /// Where to write a page.
+    /// The output file of the page.
     pub(super) page: Option<PathBuf>,
-    /// Whether to replay what has failed.
+    /// Whether to replay failures.
     pub(super) recheck: bool,
     only: Vec<String>,
 }
 
-impl Options {
+impl CampaignOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let state = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/campaign.json");
@@ -66,12 +66,12 @@ impl Options {
         Ok(())
     }
 
-    /// Whether a state that is there already is used: only looking at it changes nothing.
+    /// Whether an existing state is used: viewing it changes nothing.
     pub(super) fn goes_on(&self) -> bool {
         self.resume || self.hours == 0.0
     }
 
-    /// Whether a kind is run.
+    /// Whether a kind is selected.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
@@ -81,9 +81,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
+    fn parse(text: &str) -> Result<CampaignOptions, String> {
         let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&arguments)
+        CampaignOptions::parse(&arguments)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A campaign as a page.
+//! The campaign report as Markdown.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use tensorwright_lang::text::grouped;
 use super::kinds::KINDS;
 use super::state::State;
 
-/// The table: what was tried of each kind and what came of it.
+/// The table of tests and failures by kind.
 pub(super) fn table(state: &State) -> String {
     let mut text = "| kind | what | tried | skipped | failures | open | hours |\n\
                     | --- | --- | ---: | ---: | ---: | ---: | ---: |\n"
@@ -53,7 +53,7 @@ pub(super) fn page(state: &State) -> String {
     text
 }
 
-/// A line for each failure that is open or is not.
+/// A line for each open or closed failure.
 fn failures(state: &State, is_open: bool) -> String {
     let mut state = state.clone();
     let mut lines = String::new();
@@ -67,14 +67,18 @@ fn failures(state: &State, is_open: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::state::{Done, Known};
+    use super::super::state::{Done, KeptFailure};
     use super::*;
 
     #[test]
     fn the_page_has_a_row_for_every_kind_and_a_line_for_what_is_open() {
         let mut state = State::new(3, "abc".to_owned());
-        let known =
-            |is_open| Known { index: 9, title: "llvm wrong".into(), file: "f".into(), is_open };
+        let known = |is_open| KeptFailure {
+            index: 9,
+            title: "llvm wrong".into(),
+            file: "f".into(),
+            is_open,
+        };
         let failures = vec![known(true), known(false)];
         let done = Done {
             next: 1_234_567,

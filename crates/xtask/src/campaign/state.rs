@@ -1,46 +1,46 @@
-//! What a campaign has done so far, in a file.
+//! The state file of a campaign.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What a campaign has done so far.
+/// The state of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
-    /// The family of inputs.
+    /// The seed.
     pub(super) seed: u64,
-    /// The commits that were tested, the last one last.
+    /// The tested commits, newest last.
     pub(super) commits: Vec<String>,
     kinds: BTreeMap<String, Done>,
 }
 
-/// What was done of a kind.
+/// The progress of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Done {
-    /// The first index that was not tried.
+    /// The first untried index.
     pub(super) next: u64,
     pub(super) tried: u64,
     pub(super) skipped: u64,
     pub(super) seconds: f64,
-    /// How many failures look the same as one that was kept.
+    /// How many failures repeat a kept one.
     pub(super) repeated: u64,
-    pub(super) failures: Vec<Known>,
+    pub(super) failures: Vec<KeptFailure>,
 }
 
-/// A failure that was kept.
+/// A kept failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct KeptFailure {
     pub(super) index: u64,
     pub(super) title: String,
-    /// From the root of the workspace; empty if there is none.
+    /// The path from the workspace root; empty if there is no file.
     pub(super) file: String,
-    /// Whether it failed when it was last tried.
+    /// Whether it failed when last tried.
     pub(super) is_open: bool,
 }
 
 impl State {
-    /// A campaign that has done nothing.
+    /// A new campaign.
     pub(super) fn new(seed: u64, commit: String) -> Self {
         Self { seed, commits: vec![commit], kinds: BTreeMap::new() }
     }
@@ -56,7 +56,7 @@ impl State {
         }
     }
 
-    /// Writes the file, whole or not at all: a campaign may be ended at any time.
+    /// Writes the file atomically, because a campaign may be interrupted at any time.
     pub(super) fn write(&self, file: &Path) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", file.display());
         if let Some(folder) = file.parent() {
@@ -68,12 +68,12 @@ impl State {
         std::fs::rename(&new, file).map_err(failed)
     }
 
-    /// What was done of a kind.
+    /// The progress of a kind.
     pub(super) fn done(&self, kind: &str) -> Done {
         self.kinds.get(kind).cloned().unwrap_or_default()
     }
 
-    /// Adds a slice of a kind, whose `next` is where the following one begins.
+    /// Adds a slice of a kind, whose `next` is the start of the following one.
     pub(super) fn add(&mut self, kind: &str, slice: &Done) {
         let done = self.kinds.entry(kind.to_owned()).or_default();
         done.next = slice.next;
@@ -85,11 +85,11 @@ impl State {
     }
 
     /// The failures of a kind.
-    pub(super) fn failures_mut(&mut self, kind: &str) -> &mut [Known] {
+    pub(super) fn failures_mut(&mut self, kind: &str) -> &mut [KeptFailure] {
         self.kinds.get_mut(kind).map_or(&mut [], |done| &mut done.failures)
     }
 
-    /// How many failures are open.
+    /// The number of open failures.
     pub(super) fn open(&self) -> usize {
         self.kinds.values().flat_map(|done| &done.failures).filter(|known| known.is_open).count()
     }
@@ -105,7 +105,8 @@ mod tests {
         let file = folder.path().join("state.json");
         assert_eq!(State::read(&file), Ok(None));
         let mut state = State::new(7, "abc".to_owned());
-        let known = Known { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
+        let known =
+            KeptFailure { index: 3, title: "llvm wrong".into(), file: "a".into(), is_open: true };
         let slice = Done {
             next: 8,
             tried: 8,

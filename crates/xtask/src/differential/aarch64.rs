@@ -1,4 +1,4 @@
-//! LLVM's code for AArch64, linked with a C harness by a cross compiler and run by an emulator.
+//! LLVM's AArch64 code in a C harness, run by an emulator.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ pub(crate) struct Aarch64 {
 }
 
 impl Aarch64 {
-    /// Makes sure that both are there.
+    /// Checks that both are installed.
     pub(crate) fn new() -> Result<Self, String> {
         for program in [COMPILER, EMULATOR[0]] {
             Command::new(program).arg("--version").output().map_err(|error| {

@@ -1,5 +1,6 @@
-//! Runs pairs in a process of their own: many kernels in one program, because starting a compiler
-//! takes longer than compiling a small kernel.
+//! Runs pairs in a separate process, many kernels per program.
+//!
+//! Starting a compiler takes longer than compiling a small kernel.
 
 use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,49 +15,49 @@ use super::pair::Pair;
 
 const HARNESS: &str = include_str!("harness.c");
 
-/// The processor seconds after which a program is ended: kernels take milliseconds.
+/// The CPU time limit of a program in seconds; kernels take milliseconds.
 const MAX_SECONDS: u32 = 120;
 
-/// The signal that ends a process that has used its seconds.
+/// The signal at the CPU time limit.
 const SIGXCPU: i32 = 24;
 
-/// Makes a program of kernels and runs it.
+/// Builds and runs a program of kernels.
 pub(crate) trait Toolchain {
-    /// Who is to blame if that goes wrong.
+    /// The suspect of a failure.
     fn suspect(&self) -> Suspect;
 
-    /// A kernel for the harness. No other kernel has the same number.
+    /// A kernel for the harness, with a unique number.
     fn translate(&self, pair: &Pair, number: usize) -> Result<Translated, String>;
 
-    /// Compiles `batch.c` with what else there is to `batch`.
+    /// The command that compiles `batch.c` and the other sources to `batch`.
     fn compiler(&self) -> Command;
 
-    /// What runs `./batch`: the words before it.
+    /// The command prefix that runs `./batch`.
     fn runner(&self) -> &[&'static str];
 }
 
-/// A kernel for the harness.
+/// A kernel in the harness.
 pub(crate) struct Translated {
-    /// C that defines or declares it.
+    /// Its C definition or declaration.
     pub(crate) code: String,
     /// The code, if it is not C.
     pub(crate) object: Option<Vec<u8>>,
 }
 
-/// A directory for the files of a batch; gone when dropped.
-pub(crate) struct Workshop {
+/// A temporary directory for the files of batches.
+pub(crate) struct BatchRunner {
     directory: PathBuf,
     toolchain: Box<dyn Toolchain>,
 }
 
-impl Drop for Workshop {
+impl Drop for BatchRunner {
     fn drop(&mut self) {
-        // Files that stay behind are overwritten by the next process of that number.
+        // Leftover files are overwritten by the next process with that number.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-impl Workshop {
+impl BatchRunner {
     /// A directory that no other process uses.
     pub(crate) fn new(toolchain: impl Toolchain + 'static) -> Result<Self, String> {
         let name = format!("{}-{}", toolchain.suspect().name(), std::process::id());
@@ -65,12 +66,12 @@ impl Workshop {
         Ok(Self { directory, toolchain: Box::new(toolchain) })
     }
 
-    /// Who is to blame if something goes wrong here.
+    /// The suspect of a failure.
     pub(crate) fn suspect(&self) -> Suspect {
         self.toolchain.suspect()
     }
 
-    /// Compiles and runs pairs; calls `report` with the position of each that fails.
+    /// Compiles and runs pairs; calls `report` with the position of each failure.
     pub(crate) fn check(
         &self,
         pairs: &[&Pair],
@@ -89,7 +90,7 @@ impl Workshop {
         while let Err(messages) = self.build(pairs, &sources)? {
             let is_named = |position: usize| is_about(&messages, pairs[position]);
             let named = sources.iter().position(|(position, _)| is_named(*position));
-            // A message that names no kernel is about all of them.
+            // A message without a kernel's name is about all of them.
             let (position, _) = sources.remove(named.unwrap_or(0));
             report(position, self.problem(Kind::Compile, head(&messages)));
             if sources.is_empty() {
@@ -99,7 +100,7 @@ impl Workshop {
         self.run(pairs, &sources, report)
     }
 
-    /// Writes and compiles a batch; the compiler's messages if it fails.
+    /// Writes and compiles a batch; returns the compiler's messages on failure.
     fn build(
         &self,
         pairs: &[&Pair],
@@ -132,7 +133,7 @@ impl Workshop {
         Ok(if output.status.success() { Ok(()) } else { Err(messages.into_owned()) })
     }
 
-    /// Runs a batch, again without those that die.
+    /// Runs a batch, and again without kernels that crash.
     fn run(
         &self,
         pairs: &[&Pair],
@@ -141,7 +142,7 @@ impl Workshop {
     ) -> Result<(), String> {
         let mut dead: Vec<usize> = Vec::new();
         loop {
-            // Judged by processor time: a busy machine makes nothing hang.
+            // Limits CPU time: a busy machine is not a hang.
             let limited = format!("ulimit -t {MAX_SECONDS}; exec \"$@\"");
             let mut command = Command::new("sh");
             command.args(["-c", &limited, "sh"]).args(self.toolchain.runner()).arg("./batch");
@@ -193,13 +194,13 @@ fn head(messages: &str) -> String {
     messages.lines().take(12).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether messages of the compiler name a function of a kernel.
+/// Whether compiler messages name a function of a kernel.
 fn is_about(messages: &str, pair: &Pair) -> bool {
     let name = &pair.interface.symbol;
     [format!("'{name}'"), format!("'{name}_")].iter().any(|quoted| messages.contains(quoted))
 }
 
-/// Describes a kernel to the harness.
+/// The harness entry of a kernel.
 fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &mut String) {
     let (mut bytes, mut roles) = (Vec::new(), Vec::new());
     for parameter in &pair.interface.parameters {
@@ -229,7 +230,7 @@ fn item(pair: &Pair, number: usize, offset: usize, arrays: &mut String, items: &
     );
 }
 
-/// Reads what the harness has written, and compares.
+/// Parses and compares the harness's output.
 fn judge(
     pairs: &[&Pair],
     sources: &[(usize, Translated)],

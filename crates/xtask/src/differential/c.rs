@@ -1,4 +1,4 @@
-//! C, with sanitizers if asked for.
+//! The C code generator, optionally with sanitizers.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ const SANITIZE: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-reco
 
 /// The C compiler of this machine.
 pub(crate) struct C {
-    /// Whether memory and undefined behaviour are watched.
+    /// Whether sanitizers check memory and undefined behaviour.
     pub(crate) sanitize: bool,
 }
 
@@ -39,7 +39,7 @@ impl Toolchain for C {
     }
 }
 
-/// The code with helpers that do not clash with those of another kernel in the same file.
+/// The code with unique helper names, for several kernels in one file.
 fn own_names(code: &str, number: usize) -> String {
     let own = code.replace("tw_", &format!("tw{number}_"));
     let shared = ["pool", "task"];

@@ -1,5 +1,6 @@
-//! A program with a schedule and inputs, as text: what a failure is written to, made smaller and
-//! replayed as.
+//! Test cases as text: a program with a schedule and inputs.
+//!
+//! Failures are written, minimised and replayed in this format.
 //!
 //! ```text
 //! def kernel
@@ -12,11 +13,11 @@
 //! T: split j 4
 //! ```
 //!
-//! Tuning keeps such files of defects of the compiler, with lines `threads` and `outcome`. Their schedules come from
-//! search spaces, so they must apply and lower.
+//! The tuner writes the same format for compiler defects, with additional lines `threads` and
+//! `outcome`. Their schedules come from search spaces, so they must apply and lower.
 //!
-//! A comment `# refused: words` in the schedule says that the schedule must be refused, for a reason with
-//! these words.
+//! A comment `# refused: words` in the schedule means that the schedule must be rejected, for a
+//! reason that contains these words.
 
 use std::fmt;
 
@@ -26,7 +27,7 @@ use tensorwright_lang::program::Program;
 use super::inputs::Inputs;
 
 const PROGRAM: &str = "--- program\n";
-/// What is before the schedule.
+/// The line before the schedule.
 pub(crate) const SCHEDULE: &str = "--- schedule\n";
 
 /// A program with a schedule and inputs.
@@ -34,11 +35,11 @@ pub(crate) const SCHEDULE: &str = "--- schedule\n";
 pub(crate) struct Case {
     /// The source text.
     pub(crate) text: String,
-    /// The def to bind.
+    /// The definition to bind.
     pub(crate) def: String,
-    /// What it is bound to.
+    /// Its sizes.
     pub(crate) sizes: Vec<(String, i64)>,
-    /// What it is run on.
+    /// Its inputs.
     pub(crate) inputs: Inputs,
     /// The processor that LLVM generates code for.
     pub(crate) target: String,
@@ -71,13 +72,13 @@ impl Case {
         })
     }
 
-    /// Whether a text is one that tuning has kept.
+    /// Whether a text was written by the tuner.
     pub(crate) fn is_of_tuning(text: &str) -> bool {
         let header = text.split_once(PROGRAM).map_or("", |(header, _)| header);
         header.lines().any(|line| line.starts_with("outcome "))
     }
 
-    /// Words of the reason for which the schedule must be refused, if it must.
+    /// Words of the expected rejection, if any.
     pub(crate) fn refused(&self) -> Option<&str> {
         self.schedule.lines().find_map(|line| line.strip_prefix("# refused:")).map(str::trim)
     }

@@ -1,4 +1,4 @@
-//! CUDA C++, compiled by the C++ compiler of this machine and run with threads as fibres.
+//! CUDA C++, compiled by the host compiler, with threads as fibres.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -13,13 +13,13 @@ use super::pair::Pair;
 const COMPILER: &str = "g++";
 const FLAGS: [&str; 5] = ["-std=c++17", "-O0", "-ffp-contract=fast", "-w", "-c"];
 
-/// The C++ compiler, and a directory with the header that it has parsed already.
+/// The C++ compiler, and a directory with the precompiled header.
 pub(crate) struct Cuda {
     directory: tempfile::TempDir,
 }
 
 impl Cuda {
-    /// Makes the header ready.
+    /// Precompiles the header.
     pub(crate) fn new() -> Result<Self, String> {
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
         let made = Self { directory };
@@ -74,7 +74,7 @@ impl Toolchain for Cuda {
 
     fn compiler(&self) -> Command {
         let mut command = Command::new("cc");
-        // The library goes with the objects that need it, wherever it stands.
+        // The library follows the objects that need it on the command line.
         command.args(["-std=c99", "-O0", "-w", "-Wl,--no-as-needed", "-lstdc++"]);
         command
     }
@@ -84,7 +84,7 @@ impl Toolchain for Cuda {
     }
 }
 
-/// A function of the kernel's interface that launches what the program has for it.
+/// A function of the kernel's interface that runs its device launches.
 fn entry(program: &DeviceProgram, function: Function, name: &str, seed: usize) -> String {
     let mut text = format!(
         "extern \"C\" int32_t {name}(void *const *buffers, void *workspace, void *) {{\n    int32_t status = 0;\n"

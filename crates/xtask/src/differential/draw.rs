@@ -1,4 +1,4 @@
-//! The pair of an index: a program, and one of its schedules.
+//! Draws the pair of an index: a program and one of its schedules.
 
 use std::rc::Rc;
 
@@ -13,27 +13,27 @@ use super::inputs::Inputs;
 use super::oracle::Oracle;
 use super::pair::apply_checked;
 use super::programs::Programs;
-use super::schedules::{self, Failed, Made, Maker};
+use super::schedules::{self, DrawnSchedule, Maker, MakerError};
 use super::tally::Tally;
 
-/// How many pairs in a row share a program and its inputs: the reference runs once for all of them.
+/// How many consecutive pairs share a program, inputs and reference results.
 pub(crate) const SCHEDULES: u64 = 4;
 
-/// What sets the random numbers of schedules apart from those of programs.
+/// Separates the random numbers of schedules from those of programs.
 const SCHEDULE_FAMILY: u64 = 0x5c4e_d01e;
 
-/// A program with inputs, and what makes its schedules.
+/// A program with inputs and a schedule generator.
 pub(crate) struct Subject {
     /// The program, bound.
     pub(crate) program: Rc<Program>,
-    /// What the reference makes of it.
+    /// The reference results.
     pub(crate) oracle: Oracle,
     case: Case,
     maker: Maker,
 }
 
 impl Subject {
-    /// The program of a number.
+    /// Draws the program of a number.
     pub(crate) fn of(
         programs: &Programs,
         kind: schedules::Kind,
@@ -56,11 +56,11 @@ impl Subject {
                 let oracle = Oracle::new(Rc::clone(&program));
                 Ok(Self { program, oracle, case, maker })
             }
-            Err(Failed(why)) => Err((case, problem(Kind::Crash, why))),
+            Err(MakerError(why)) => Err((case, problem(Kind::Crash, why))),
         }
     }
 
-    /// The pair of an index; `None` if no schedule of that index is small enough.
+    /// Draws the pair of an index; `None` if no schedule of that index is small enough.
     pub(crate) fn draw(
         &self,
         (seed, index): (u64, u64),
@@ -69,7 +69,7 @@ impl Subject {
         let mut rng = Rng::of(seed ^ SCHEDULE_FAMILY, index);
         let made = match self.maker.draw(&self.program, &mut rng, tally) {
             Ok(made) => made,
-            Err(Failed(why)) => {
+            Err(MakerError(why)) => {
                 return Err((self.case.clone(), Problem::new(Suspect::Schedule, Kind::Crash, why)));
             }
         };
@@ -77,15 +77,15 @@ impl Subject {
     }
 }
 
-/// A case, and what its schedule was before it became text.
+/// A case with its original schedule.
 pub(crate) struct Drawn {
     /// The case.
     pub(crate) case: Case,
-    made: Made,
+    made: DrawnSchedule,
 }
 
 impl Drawn {
-    fn new(mut case: Case, made: Made) -> Self {
+    fn new(mut case: Case, made: DrawnSchedule) -> Self {
         case.schedule = made.schedule.to_string();
         if made.schedule.steps.iter().any(|step| is_algebraic(&step.primitive)) {
             case.inputs = case.inputs.finite();
@@ -93,9 +93,9 @@ impl Drawn {
         Self { case, made }
     }
 
-    /// The nest that the text of the schedule makes, if that is what the schedule made.
+    /// The nest from the schedule's text, if it equals that of the original schedule.
     pub(crate) fn read(&self, program: &Program) -> Result<LoopNest, Problem> {
-        let Made { schedule, nest } = &self.made;
+        let DrawnSchedule { schedule, nest } = &self.made;
         let differs = |why: String| Problem::new(Suspect::Schedule, Kind::RoundTrip, why);
         let read = Schedule::parse(&self.case.schedule).map_err(|why| differs(why.to_string()))?;
         for (step, again) in schedule.steps.iter().zip(&read.steps) {
@@ -117,7 +117,7 @@ impl Drawn {
     }
 }
 
-/// Mostly this machine; sometimes one with shorter vectors.
+/// Mostly this machine; sometimes a processor with shorter vectors.
 fn target(rng: &mut Rng) -> &'static str {
     match rng.index(10) {
         0 if cfg!(target_arch = "x86_64") => "sse",
@@ -126,7 +126,7 @@ fn target(rng: &mut Rng) -> &'static str {
     }
 }
 
-/// Whether a primitive uses laws that hold for numbers only: zero times infinity is none.
+/// Whether a primitive uses laws that fail for infinities (zero times infinity is not zero).
 fn is_algebraic(primitive: &Primitive) -> bool {
     matches!(
         primitive,

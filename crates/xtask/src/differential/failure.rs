@@ -1,34 +1,34 @@
-//! What can be wrong with a pair, and how processes tell each other.
+//! Problems of pairs, with their text form for pipes.
 
 use std::fmt;
 
-/// Who is to blame, as far as one can tell.
+/// The suspected component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Suspect {
-    /// What all code generators are given: binding, primitives, the text of schedules, lowering.
+    /// The common front: binding, primitives, schedule text, lowering.
     Schedule,
     /// LLVM.
     Llvm,
     /// C.
     C,
-    /// LLVM for AArch64, run by an emulator.
+    /// LLVM for AArch64, in an emulator.
     Aarch64,
-    /// CUDA C++, run with threads as fibres.
+    /// CUDA C++, with threads as fibres.
     Cuda,
-    /// OpenCL C, run by a device of this machine.
+    /// OpenCL C, on a device of this machine.
     OpenCl,
 }
 
-/// What happened.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// The process died.
     Crash,
     /// The process did not end.
     Hang,
-    /// Something that was accepted before is refused.
+    /// A rejection of something accepted before.
     Refused,
-    /// Printing and reading gives something else.
+    /// Printing and parsing changes the value.
     RoundTrip,
     /// Code generation or compilation fails.
     Compile,
@@ -36,18 +36,18 @@ pub(crate) enum Kind {
     Wrong,
     /// The status is wrong.
     Status,
-    /// Memory was written that belongs to nobody.
+    /// An out-of-bounds write.
     Memory,
-    /// A nest reads what nothing has written, out of bounds, or what another worker writes.
+    /// A nest reads unwritten memory, out of bounds, or data that another worker writes.
     Flaw,
 }
 
 /// A suspect, what happened, and details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Who is to blame.
+    /// The suspected component.
     pub(crate) suspect: Suspect,
-    /// What happened.
+    /// The kind of failure.
     pub(crate) kind: Kind,
     /// Details.
     pub(crate) message: String,
@@ -80,7 +80,7 @@ impl Suspect {
         SUSPECTS.iter().find(|(_, suspect)| *suspect == self).map_or("", |(name, _)| name)
     }
 
-    /// The one of a name.
+    /// The suspect with a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         SUSPECTS.into_iter().find(|(known, _)| *known == name).map(|(_, suspect)| suspect)
     }
@@ -92,12 +92,12 @@ impl Problem {
         Self { suspect, kind, message: message.into() }
     }
 
-    /// Whether this may be the same mistake as another: the same happens to the same suspect.
+    /// Whether two problems may have the same cause: same suspect, same kind.
     pub(crate) fn resembles(&self, other: &Problem) -> bool {
         (self.suspect, self.kind) == (other.suspect, other.kind)
     }
 
-    /// Whether it is a refusal for a reason with some words.
+    /// Whether it is a rejection whose reason contains some words.
     pub(crate) fn refuses(&self, words: &str) -> bool {
         self.kind == Kind::Refused && self.message.contains(words)
     }
@@ -116,8 +116,8 @@ impl Problem {
         Some(Self { suspect: Suspect::named(suspect)?, kind, message: in_lines(message) })
     }
 
-    /// What failures of one cause have in common, as far as their messages tell. Wrong results
-    /// have nothing: every one may be a mistake of its own.
+    /// The common part of messages with one cause. Wrong results have none: each may have its own
+    /// cause.
     pub(crate) fn signature(&self) -> Option<String> {
         let tells =
             matches!(self.kind, Kind::Crash | Kind::Refused | Kind::RoundTrip | Kind::Compile);
@@ -133,12 +133,12 @@ impl Problem {
     }
 }
 
-/// A text in one line, for [`in_lines`].
+/// A text in one line; [`in_lines`] reverses it.
 pub(crate) fn in_one_line(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n")
 }
 
-/// The text that [`in_one_line`] was given.
+/// The inverse of [`in_one_line`].
 pub(crate) fn in_lines(line: &str) -> String {
     let mut text = String::new();
     let mut chars = line.chars();

@@ -1,4 +1,4 @@
-//! Inputs of a program: random ones, and such that reach the corners of arithmetic.
+//! Inputs of a program: random ones and corner cases of arithmetic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,25 +9,25 @@ use tensorwright_reference::random::random_in;
 use tensorwright_reference::{Buffer, Value, random_inputs};
 use tensorwright_testkit::Rng;
 
-/// What a program is run on.
+/// The inputs of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Inputs {
     seed: u64,
     kind: Kind,
 }
 
-/// What is special about inputs.
+/// The kind of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Nothing: floats below one, small integers, subscripts in bounds.
+    /// Floats below one, small integers, subscripts in bounds.
     Plain,
-    /// Nothing, drawn as the children of the tuner draw them: by names that depend on positions alone.
+    /// As drawn by the tuner's workers: by names that depend only on positions.
     Tuned,
-    /// Integers of the whole range of their type, also in subscripts that are proven.
+    /// Integers over the full range of their type, also in proven subscripts.
     Wide,
-    /// Some floats are not finite.
+    /// Some non-finite floats.
     Special,
-    /// Some subscripts are out of bounds.
+    /// Some out-of-bounds subscripts.
     Outside,
 }
 
@@ -40,7 +40,7 @@ const KINDS: [(&str, Kind); 5] = [
 ];
 
 impl Inputs {
-    /// Mostly plain ones.
+    /// Mostly plain inputs.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let kind = match rng.index(100) {
             0..60 => Kind::Plain,
@@ -58,18 +58,18 @@ impl Inputs {
         Some(Self { seed: seed.parse().ok()?, kind })
     }
 
-    /// The same without anything special.
+    /// The plain variant.
     pub(crate) fn plain(self) -> Self {
         Self { kind: Kind::Plain, ..self }
     }
 
-    /// The same without floats that are not finite.
+    /// The variant without non-finite floats.
     pub(crate) fn finite(self) -> Self {
         if self.kind == Kind::Special { self.plain() } else { self }
     }
 
-    /// What memory that nothing has written holds: a pattern that is NaN, a large number or a
-    /// large negative one, because a minimum or maximum hides some of them.
+    /// The byte pattern of unwritten memory: NaN, a large number or a large negative one, because
+    /// minima and maxima hide some of them.
     pub(crate) fn garbage(self) -> u8 {
         [0xff, 0x7b, 0xfb][(self.seed % 3) as usize]
     }
@@ -109,7 +109,7 @@ impl Inputs {
 }
 
 impl Inputs {
-    /// Random inputs, before anything is special about them.
+    /// Random plain inputs.
     fn drawn(self, program: &Program) -> Result<BTreeMap<String, Buffer>, String> {
         let draw = |program: &Program| {
             random_inputs(program, self.seed).map_err(|error| error.to_string())
@@ -135,7 +135,7 @@ fn sprinkle(buffer: &mut Buffer, values: &[Value], rng: &mut Rng) {
     }
 }
 
-/// Integers at the ends of a type, and such that wrap around to small ones when they are multiplied.
+/// Integers at the ends of a type, and ones that wrap around to small values when multiplied.
 fn extremes(dtype: DType) -> Vec<Value> {
     let (least, most) = dtype.integer_range().unwrap_or((0, 1));
     let turn = 1_i128 << 64;
@@ -144,7 +144,7 @@ fn extremes(dtype: DType) -> Vec<Value> {
     numbers.map(|number| Value::Integer(number).convert(dtype)).to_vec()
 }
 
-/// The tensors whose elements are used in subscripts of some reads.
+/// The tensors used in subscripts of selected reads.
 fn subscripts(program: &Program, of: impl Fn(&Read) -> bool) -> BTreeSet<TensorId> {
     let mut found = BTreeSet::new();
     for stage in &program.stages {

@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "calls generated code")]
-//! Runs pairs as code that LLVM makes, in this process.
+//! Runs pairs as LLVM code in this process.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -16,16 +16,16 @@ use super::failure::{Kind, Problem, Suspect};
 use super::memory::Guarded;
 use super::pair::Pair;
 
-/// What runs code in this process.
+/// The in-process runner.
 pub(crate) struct Llvm {
-    /// The processors whose code runs here; this machine is the first.
+    /// The processors whose code runs here, this machine first.
     targets: Vec<Processor>,
     jit: Jit,
     threads: Threads,
 }
 
-/// A pool that runs iterations one by one, backwards, with changing workers: what must not depend
-/// on the order of iterations or on what a worker did before, does so deterministically.
+/// A pool that runs iterations one by one, backwards, with changing workers: exposes dependences on
+/// the iteration order or on worker state deterministically.
 static BACKWARDS: Pool = Pool { run: run_backwards, workers: 3 };
 
 unsafe extern "C" fn run_backwards(pool: *mut Pool, task: Task, context: *mut c_void, count: i64) {
@@ -38,7 +38,7 @@ unsafe extern "C" fn run_backwards(pool: *mut Pool, task: Task, context: *mut c_
 }
 
 impl Llvm {
-    /// Makes ready to run code.
+    /// Prepares to run code.
     pub(crate) fn new() -> Result<Self, String> {
         let native = Processor::native().map_err(|error| error.to_string())?;
         let jit = Jit::new(&native).map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ impl Llvm {
     /// Compiles a pair, runs it with and without workers, and compares.
     pub(crate) fn check(&self, pair: &Pair) -> Result<(), Problem> {
         let problem = |kind, message: String| Problem::new(Suspect::Llvm, kind, message);
-        // This machine in place of a processor that it is not.
+        // Uses this machine in place of a processor that it is not.
         let target = self.targets.iter().find(|target| target.cpu().name() == pair.target);
         let target = target.unwrap_or(&self.targets[0]);
         let compiled = compile(&pair.nest, target, &Options::default())
@@ -73,7 +73,7 @@ impl Llvm {
     }
 }
 
-/// Runs a kernel once, on memory of its own.
+/// Runs a kernel once, on its own memory.
 fn run(pair: &Pair, kernel: &JitKernel, pool: (*mut Pool, i32)) -> Result<(), (Kind, String)> {
     let memory = |why: String| (Kind::Compile, why);
     let mut buffers = Vec::new();

@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "maps memory with pages that trap, and lends it to generated code")]
-//! Memory whose end traps: a buffer that ends where a page ends that nobody may touch.
+//! Buffers that end at a trap page.
 //!
 //! ```text
 //! | trap page | canaries ... | the buffer | trap page |
@@ -8,7 +8,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-/// What the bytes before a buffer hold.
+/// The canary byte before a buffer.
 const CANARY: u8 = 0x5c;
 
 /// A buffer between pages that trap.
@@ -45,7 +45,7 @@ impl Guarded {
         Ok(memory)
     }
 
-    /// A buffer with contents that traps when it is written.
+    /// A buffer with contents that traps on writes.
     pub(crate) fn read_only(contents: &[u8]) -> Result<Self, String> {
         let memory = Self::new(contents.len(), 1, 0)?;
         // SAFETY: the buffer is as long as the contents, and new.
@@ -60,12 +60,12 @@ impl Guarded {
         unsafe { self.base.add(self.start).cast() }
     }
 
-    /// What it holds.
+    /// The contents.
     pub(crate) fn contents(&self) -> Vec<u8> {
         self.read(self.start, self.bytes)
     }
 
-    /// Whether the bytes around it are as they were.
+    /// Whether the bytes around it are unchanged.
     pub(crate) fn is_intact(&self) -> bool {
         let page = page_bytes();
         let (end, last) = (self.start + self.bytes, self.mapped - page);
@@ -80,7 +80,7 @@ impl Guarded {
         unsafe { std::slice::from_raw_parts(self.base.add(from), bytes) }.to_vec()
     }
 
-    /// Sets what may be done with everything between the pages that trap.
+    /// Sets the protection of everything between the trap pages.
     fn protect(&self, protection: i32) -> Result<(), String> {
         let page = page_bytes();
         // SAFETY: the pages are ours.

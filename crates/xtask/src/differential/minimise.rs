@@ -1,33 +1,33 @@
-//! Makes a failing case smaller while it keeps failing in the same way.
+//! Minimises failing cases with the same kind of failure.
 
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::DifferentialOptions;
 use super::case::Case;
 use super::failure::{Problem, Suspect};
 use super::process;
-use super::report::{self, Small};
+use super::report::{self, MinimisedCase};
 use super::shrink;
 
-/// How long a case is made smaller: each attempt starts a process.
+/// The time limit: each attempt starts a process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes a case smaller.
+/// Minimises a case.
 pub(crate) fn minimise(
-    options: &Options,
+    options: &DifferentialOptions,
     case: &Case,
     problem: &Problem,
     job: usize,
-) -> Result<Small, String> {
+) -> Result<MinimisedCase, String> {
     let file = report::folder().join(format!("candidate-{job}.case"));
     let emitters = match problem.suspect {
-        // It fails before code is generated.
+        // It fails before code generation.
         Suspect::Schedule => vec![Suspect::Llvm],
         emitter => vec![emitter],
     };
     let replay = Some(file.clone());
-    let mut attempt = Options { emitters, replay, ..options.clone() };
-    let problems = |attempt: &Options, case: &Case| -> Result<Vec<Problem>, String> {
+    let mut attempt = DifferentialOptions { emitters, replay, ..options.clone() };
+    let problems = |attempt: &DifferentialOptions, case: &Case| -> Result<Vec<Problem>, String> {
         std::fs::write(&file, case.to_string()).map_err(|error| error.to_string())?;
         let heard = process::run(attempt)?;
         Ok(heard.failed.into_iter().chain(heard.died).map(|(_, problem)| problem).collect())
@@ -42,22 +42,21 @@ pub(crate) fn minimise(
             small = smaller;
         }
     }
-    // Whether the other code generator agrees tells who is to blame.
+    // Comparing with the other code generator tells which one is wrong.
     attempt.emitters = vec![Suspect::Llvm, Suspect::C];
     if matches!(problem.suspect, Suspect::Aarch64 | Suspect::Cuda | Suspect::OpenCl) {
         attempt.emitters.push(problem.suspect);
     }
     let problems = problems(&attempt, &small)?;
     let _ = std::fs::remove_file(&file);
-    Ok(Small { case: small, problems })
+    Ok(MinimisedCase { case: small, problems })
 }
 
-/// A smaller case that fails too: every change that is tried and keeps it failing is kept. `None`
-/// if none does.
+/// A smaller failing case, by greedy changes; `None` if no change keeps it failing.
 fn smaller(case: &Case, fails: &dyn Fn(&Case) -> bool, deadline: Instant) -> Option<Case> {
     let mut small = case.clone();
     for shrink in shrink::ALL {
-        // Candidates of what is left come in the same order, so those before are not tried again.
+        // Candidates are ordered, so earlier ones are not tried again.
         let mut number = 0;
         while let Some(candidate) = shrink(&small).into_iter().nth(number)
             && Instant::now() < deadline

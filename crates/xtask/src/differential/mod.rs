@@ -1,12 +1,11 @@
-//! Compares what code generators make of random programs under random schedules with the
-//! reference.
+//! Differential fuzzer: all code generators against the reference interpreter.
 //!
-//! A *pair* is a program with a schedule; it is a function of a seed and an index. [`programs`] says
-//! where programs come from, [`schedules`] where schedules do. A parent process hands ranges of pairs to child processes, because wrong code may kill the process that runs it:
-//! the last words of a child tell which pair it was. LLVM's code runs in the child, on buffers that
-//! end at pages that trap; C is compiled many kernels at a time and runs in a process of its own,
-//! with sanitizers if asked for, and so does code for AArch64, by an emulator. What fails is made smaller and written down as a [case],
-//! which can be replayed.
+//! A *pair* is a program with a schedule; it is a function of a seed and an index. [`programs`] and
+//! [`schedules`] generate them. A parent process hands ranges of pairs to child processes, because
+//! wrong code may crash its process; the last output of a child identifies the pair. LLVM code runs
+//! in the child, on buffers that end at trap pages. C is compiled in batches and runs in a separate
+//! process, optionally with sanitizers; AArch64 code runs in an emulator. Failures are minimised
+//! and written as a [case], which can be replayed.
 
 mod aarch64;
 mod batch;
@@ -35,9 +34,9 @@ mod worker;
 
 use std::process::ExitCode;
 
-pub(crate) use options::Options;
+pub(crate) use options::DifferentialOptions;
 
-/// Random programs with random schedules, which are what others damage.
+/// Random programs with random schedules, as seeds for mutation.
 pub(crate) fn random_cases(count: u64) -> Vec<case::Case> {
     let Ok(programs) = programs::Programs::load(None) else { return Vec::new() };
     let (tally, kind) = (&mut tally::Tally::default(), schedules::Kind::Random);
@@ -49,7 +48,7 @@ pub(crate) fn random_cases(count: u64) -> Vec<case::Case> {
 }
 
 /// Runs the command.
-pub(crate) fn run(options: Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: DifferentialOptions) -> Result<ExitCode, String> {
     match (options.is_child, &options.replay) {
         (true, Some(file)) => worker::replay(&options, file),
         (true, None) => worker::run(&options),

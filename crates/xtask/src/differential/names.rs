@@ -1,4 +1,4 @@
-//! Names do not matter: a pair under other names has the same hash, record, schedule and results.
+//! Renaming test: hash, records, schedule and results are independent of names.
 
 use std::fmt::Display;
 
@@ -14,24 +14,24 @@ use tensorwright_tuner::{RecordNames, key_of, program_info};
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
 
-/// Of so many pairs, one is run: its code takes longer than all the rest.
+/// One pair in this many is also run, because code generation takes longer than the rest.
 const RUN_EVERY: u64 = 8;
 
-/// Compares pairs with themselves under other names.
+/// Compares pairs with renamed copies.
 pub(crate) struct Renamer {
     store: SqliteStore,
     goal: Goal,
     _folder: TempDir,
 }
 
-/// A case whose names are others.
+/// A renamed case.
 struct Twin {
     program: Program,
     text: String,
 }
 
 impl Renamer {
-    /// With records of its own.
+    /// With its own records.
     pub(crate) fn new() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let options = Options { durable: false, ..Options::default() };
@@ -42,7 +42,7 @@ impl Renamer {
         Ok(Self { store, goal, _folder: folder })
     }
 
-    /// Compares a case, which can be applied, with itself under other names.
+    /// Compares a valid case with its renamed copy.
     pub(crate) fn check(&mut self, index: u64, case: &Case) -> Result<(), Problem> {
         let program = bound(&case.text, &case.def, &case.sizes)?;
         let twin = Twin::of(case, index)?;
@@ -68,7 +68,7 @@ impl Renamer {
         Ok(())
     }
 
-    /// The schedule as the twin finds it, after a record was written of the program.
+    /// The schedule that the copy finds in the records of the original.
     fn through_records(
         &mut self,
         index: u64,
@@ -87,7 +87,7 @@ impl Renamer {
         let mut write = || {
             let id = self.store.begin_run(&key, &info, &run)?;
             let mut trial = Trial::new(0, Vec::new(), &kept.to_string());
-            // Faster than all before, so that it is the one that is found.
+            // Faster than all previous records, so that lookup finds it.
             let seconds = 1e6 / (1.0 + index as f64);
             let timing = Timing { seconds, runs: 1, ..Timing::default() };
             trial.outcome = Outcome::Measured(timing);
@@ -117,7 +117,7 @@ impl Renamer {
         }
         let results = |kernel: Result<Kernel, _>, inputs: &Inputs| {
             let outputs = kernel.and_then(|kernel: Kernel| kernel.run(inputs));
-            // What cannot be lowered or gathers out of bounds does so under both names.
+            // Failures of lowering and gathering are the same under both names.
             outputs.ok().map(|outputs| {
                 let bytes = outputs.iter().map(|(_, buffer)| buffer.to_bytes());
                 bytes.collect::<Vec<Vec<u8>>>()
@@ -155,7 +155,7 @@ fn differs(twin: &Twin, what: &str, details: &str) -> Problem {
     Problem::new(Suspect::Schedule, Kind::RoundTrip, message)
 }
 
-/// Whether both schedules make the same loops, and the second is the first in the other names.
+/// Whether both schedules make the same loops, and one is the other renamed.
 fn compare_nests(
     program: &Program,
     schedule: &Schedule,
@@ -181,7 +181,7 @@ fn compare_nests(
     Ok(())
 }
 
-/// A nest with names by position.
+/// A nest with positional names.
 fn nameless(mut nest: LoopNest) -> String {
     "nest".clone_into(&mut nest.name);
     for (number, buffer) in nest.buffers.iter_mut().enumerate() {

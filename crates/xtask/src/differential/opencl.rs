@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "launches generated kernels")]
-//! Runs pairs as OpenCL C that a device of this machine compiles, in this process.
+//! Runs pairs as OpenCL C on a device, in this process.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tensorwright_schedule::nest::Owner;
 use super::failure::{Kind, Problem, Suspect};
 use super::pair::Pair;
 
-/// The parent decides about hangs, by processor time.
+/// Effectively none: the parent detects hangs by CPU time.
 const DEADLINE: Duration = Duration::from_secs(1 << 20);
 
-/// A device of OpenCL.
+/// An OpenCL device.
 pub(crate) struct OpenCl {
     device: RefCell<Box<dyn Device>>,
 }
@@ -30,8 +30,8 @@ impl OpenCl {
         Ok(Self { device: RefCell::new(device) })
     }
 
-    /// Compiles a pair that was lowered for a device, runs it, and compares. What was not lowered for one, or asks for more
-    /// than this one has, is right.
+    /// Compiles, runs and compares a pair lowered for a device. Skips pairs that were not lowered
+    /// or exceed the device's limits.
     pub(crate) fn check(&self, pair: &Pair) -> Result<(), Problem> {
         let problem = |kind, message: String| Problem::new(Suspect::OpenCl, kind, message);
         let mut device = self.device.borrow_mut();
@@ -43,7 +43,7 @@ impl OpenCl {
     }
 }
 
-/// Memory that holds some bytes, or garbage, between guards.
+/// Guarded memory with given bytes, or garbage.
 fn memory(
     device: &mut dyn Device,
     bytes: u64,

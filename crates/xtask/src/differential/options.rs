@@ -1,4 +1,4 @@
-//! The options of a run.
+//! Options of the differential fuzzer.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -9,42 +9,42 @@ use super::programs::Programs;
 use super::schedules::Kind;
 use crate::arguments::{self, number};
 
-/// How many pairs a process runs: enough to make up for starting it.
+/// Pairs per process: enough to amortise its start.
 const CHUNK: u64 = 256;
 
-/// The same with sanitizers, which take longer to compile.
+/// Pairs per process with sanitizers, which compile slowly.
 const SANITIZED_CHUNK: u64 = 16;
 
 /// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// How many pairs.
+pub(crate) struct DifferentialOptions {
+    /// The number of pairs.
     pub(crate) count: u64,
-    /// The family of pairs.
+    /// The seed.
     pub(crate) seed: u64,
-    /// The index of the first.
+    /// The first index.
     pub(crate) from: u64,
-    /// How many processes at a time.
+    /// The number of parallel processes.
     pub(crate) jobs: usize,
     /// The code generators.
     pub(crate) emitters: Vec<Suspect>,
-    /// Where schedules come from.
+    /// The kind of schedules.
     pub(crate) schedules: Kind,
-    /// The only source of programs; all if there is none.
+    /// The only source of programs; all by default.
     pub(crate) programs: Option<String>,
-    /// The device of OpenCL.
+    /// The OpenCL device.
     pub(crate) device: String,
-    /// C is made of one program in so many: its compiler takes longer than all the rest.
+    /// One program in this many is compiled as C, which takes longer than the rest.
     pub(crate) c_every: u64,
-    /// Whether pairs are compared with themselves under other names, and nothing else.
+    /// Whether to run only the renaming test.
     pub(crate) renamed: bool,
     /// Whether C is compiled with sanitizers.
     pub(crate) sanitize: bool,
-    /// After how many failures to stop.
+    /// The number of failures to stop at.
     pub(crate) max_failures: usize,
-    /// A case to run instead.
+    /// A case to replay instead.
     pub(crate) replay: Option<PathBuf>,
-    /// Where to write what was done.
+    /// The output file of the summary.
     pub(crate) summary: Option<PathBuf>,
     /// Whether this process runs the pairs itself.
     pub(crate) is_child: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) skip: Vec<u64>,
 }
 
-impl Options {
+impl DifferentialOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
@@ -121,18 +121,18 @@ impl Options {
         Ok(())
     }
 
-    /// How many pairs a process runs.
+    /// The pairs per process.
     pub(crate) fn chunk(&self) -> u64 {
         let chunk = if self.sanitize { SANITIZED_CHUNK } else { CHUNK };
         chunk.min(self.count.div_ceil(self.jobs as u64)).max(1).next_multiple_of(SCHEDULES)
     }
 
-    /// Whether C is made of the pair of an index.
+    /// Whether the pair of an index is compiled as C.
     pub(crate) fn makes_c(&self, index: u64) -> bool {
         self.emitters.contains(&Suspect::C) && (index / SCHEDULES).is_multiple_of(self.c_every)
     }
 
-    /// The arguments that make another process run these pairs.
+    /// The arguments for a child process with these pairs.
     pub(crate) fn for_child(&self) -> Vec<String> {
         let Self { count, seed, from, .. } = self;
         let emitters: Vec<&str> = self.emitters.iter().map(|emitter| emitter.name()).collect();
@@ -162,9 +162,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
+    fn parse(text: &str) -> Result<DifferentialOptions, String> {
         let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&arguments)
+        DifferentialOptions::parse(&arguments)
     }
 
     #[test]
@@ -172,8 +172,8 @@ mod tests {
         let parent = "--count 1_000 --seed 7 --from 3 --emitters c --sanitize --renamed --skip 4 --skip 9 \
                       --schedules space --programs odd-sizes --c-every 3";
         let options = parse(parent).unwrap();
-        let child = Options::parse(&options.for_child()).unwrap();
-        assert_eq!(child, Options { is_child: true, ..options });
+        let child = DifferentialOptions::parse(&options.for_child()).unwrap();
+        assert_eq!(child, DifferentialOptions { is_child: true, ..options });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the reference makes of a program: computed once for all schedules of it.
+//! Reference results of a program, computed once for all schedules.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use tensorwright_reference::{Buffer, Run};
 
 use super::inputs::Inputs;
 
-/// Inputs, and what the reference makes of them.
+/// Inputs with their reference results.
 pub(crate) struct Answer {
     /// The bytes of each input, in the order of the program.
     pub(crate) inputs: Vec<Vec<u8>>,
@@ -21,14 +21,14 @@ pub(crate) struct Answer {
 /// An answer, or why there is none.
 type Answered = Result<Rc<Answer>, String>;
 
-/// Answers for one program. Most schedules of it want the same.
+/// Cached answers for one program; most schedules need the same one.
 pub(crate) struct Oracle {
     program: Rc<Program>,
     answers: RefCell<Vec<(Inputs, Answered)>>,
 }
 
 impl Oracle {
-    /// Answers for a program, none computed yet.
+    /// An empty cache for a program.
     pub(crate) fn new(program: Rc<Program>) -> Self {
         Self { program, answers: RefCell::default() }
     }

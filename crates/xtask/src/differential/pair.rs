@@ -1,4 +1,4 @@
-//! A case made ready: a lowered nest, inputs, and what the reference makes of them.
+//! A prepared case: lowered nest, inputs and expected outputs.
 
 use std::rc::Rc;
 
@@ -17,37 +17,37 @@ use super::failure::{Kind, Problem, Suspect};
 use super::inputs::Inputs;
 use super::oracle::{Answer, Oracle};
 
-/// The most stores that the check of a nest runs.
+/// The most stores for the check of a nest.
 const MOST_STORES: u64 = 50_000;
 
 /// A lowered nest, its inputs and its expected outputs.
 pub(crate) struct Pair {
     /// The nest.
     pub(crate) nest: LoweredNest,
-    /// The same for a device, if loops are bound to one and it fits.
+    /// The same for a device, if loops are bound and it fits.
     pub(crate) device: Option<LoweredNest>,
-    /// How it is called.
+    /// The calling interface.
     pub(crate) interface: Interface,
-    /// What memory holds that nothing has written.
+    /// The byte pattern of unwritten memory.
     pub(crate) garbage: u8,
     /// The processor that LLVM generates code for.
     pub(crate) target: String,
     program: Rc<Program>,
     answer: Rc<Answer>,
-    /// The answer with what a nest may differ by that computes with other numbers than the program.
+    /// The answer with wider tolerances for nests with algebraic rewrites.
     rewritten: Option<Run>,
 }
 
 /// Why a case is not run.
 pub(crate) enum NotRun {
-    /// There is nothing wrong with that.
+    /// It was skipped for a legitimate reason.
     Skipped(String),
-    /// There is.
+    /// A problem.
     Problem(Problem),
 }
 
-/// Why a nest that accepted all primitives is not lowered. Of random primitives, some of what goes
-/// together is known only then.
+/// The result for a nest that accepted all primitives but does not lower. Random primitives may
+/// conflict only there.
 fn not_lowered(why: &LowerError, is_promised: bool) -> NotRun {
     match why {
         why if is_promised || *why == LowerError::Unfinished => {
@@ -64,7 +64,7 @@ fn schedule_problem(kind: Kind, message: String) -> Problem {
     Problem::new(Suspect::Schedule, kind, message)
 }
 
-/// The nest that a schedule makes of a program, checked after every step.
+/// The nest of a schedule, checked after every step.
 pub(crate) fn apply_checked(schedule: &Schedule, program: &Program) -> Result<LoopNest, Problem> {
     let mut nest = canonical(program);
     for step in &schedule.steps {
@@ -74,15 +74,15 @@ pub(crate) fn apply_checked(schedule: &Schedule, program: &Program) -> Result<Lo
     Ok(nest)
 }
 
-/// Whether a nest reads only what was written, after a step or a pass.
+/// Checks that a nest reads only written memory, after a step or a pass.
 fn check_defined(nest: &LoopNest, after: &str) -> Result<(), Problem> {
     check(nest, MOST_STORES)
         .map(drop)
         .map_err(|flaw| schedule_problem(Kind::Flaw, format!("after `{after}`: {flaw}\n{nest}")))
 }
 
-/// The answer for a nest that computes with other numbers than the program, if it does: how far apart
-/// the two may be follows from these numbers.
+/// The answer for a nest with algebraic rewrites, whose tolerances follow from the rewritten
+/// computation; `None` for exact nests.
 fn rewritten(
     program: &Program,
     nest: &LoweredNest,
@@ -110,7 +110,7 @@ impl From<Problem> for NotRun {
 }
 
 impl Pair {
-    /// Binds and schedules a case, and makes it ready. If it is promised, it must be lowered.
+    /// Binds, schedules and prepares a case. `is_promised` cases must lower.
     pub(crate) fn of(case: &Case, name: &str, is_promised: bool) -> Result<Self, NotRun> {
         let program = case.bind().map_err(|why| schedule_problem(Kind::Refused, why))?;
         let schedule = Schedule::parse(&case.schedule)
@@ -121,7 +121,7 @@ impl Pair {
         Self::ready(case, (program, nest), &oracle, name, is_promised)
     }
 
-    /// Lowers the scheduled nest of a case, and asks the reference.
+    /// Lowers the scheduled nest of a case and runs the reference.
     pub(crate) fn ready(
         case: &Case,
         (program, nest): (Rc<Program>, LoopNest),
@@ -144,7 +144,7 @@ impl Pair {
         flawed?;
         let nest = lowered.map_err(|why| not_lowered(&why, is_promised))?.named(name);
         let device = match device {
-            // What the device has not is no mistake.
+            // A missing device feature is not a defect.
             None | Some(Err(LowerError::Device(_))) => None,
             Some(lowered) => {
                 Some(lowered.map_err(|why| not_lowered(&why, is_promised))?.named(name))
@@ -157,13 +157,13 @@ impl Pair {
         Ok(Self { nest, device, interface, garbage, target, program, answer, rewritten })
     }
 
-    /// The bytes that each parameter of the nest holds at first; `None` for those that it writes.
+    /// The initial bytes of each parameter; `None` for outputs.
     pub(crate) fn contents(&self) -> impl Iterator<Item = Option<&[u8]>> {
         let inputs = self.answer.inputs.iter().map(|bytes| Some(bytes.as_slice()));
         inputs.chain(std::iter::repeat(None)).take(self.interface.parameters.len())
     }
 
-    /// Whether workers have anything to share.
+    /// Whether there is work for several workers.
     pub(crate) fn has_parallel_loop(&self) -> bool {
         fn any(nodes: &[Node]) -> bool {
             nodes.iter().any(|node| match node {

@@ -1,4 +1,4 @@
-//! The parent: hands out ranges of pairs, collects failures and says how it goes.
+//! Parent process: distributes ranges of pairs and collects failures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,29 +8,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::DifferentialOptions;
 use super::case::Case;
 use super::failure::Problem;
 use super::minimise::minimise;
-use super::process::{self, Heard};
-use super::report::{self, Small};
+use super::process::{self, ChildReport};
+use super::report::{self, MinimisedCase};
 use super::schedules::{self, Kind};
 use super::tally::Tally;
 use super::worker::RUN;
 use crate::summary::{Failure, Summary};
 
-/// A run of at least this many pairs must have accepted every primitive.
+/// From this many pairs on, a run must have accepted every primitive.
 const COVERAGE: u64 = 2000;
 
-/// How many failures of a signature are made small and shown.
+/// How many failures per signature are minimised and shown.
 const EXAMPLES: usize = 2;
 
-/// How many failures of a title are made small: it takes a minute each, and more of them are likely to
-/// have the same cause.
+/// How many failures per title are minimised: each takes a minute, and more of them likely have the
+/// same cause.
 const MADE_SMALL: usize = 5;
 
 struct Shared<'a> {
-    options: &'a Options,
+    options: &'a DifferentialOptions,
     started: Instant,
     next: AtomicU64,
     done: AtomicU64,
@@ -41,20 +41,20 @@ struct Shared<'a> {
 #[derive(Default)]
 struct Results {
     tally: Tally,
-    /// How many failures there are of each title.
+    /// Counts of failures by title.
     failures: BTreeMap<String, usize>,
-    /// How often each signature was seen.
+    /// Counts of failures by signature.
     signatures: BTreeMap<String, usize>,
-    /// How many failures were not looked at, because others look the same.
+    /// Counts of skipped failures that repeat others.
     repeated: BTreeMap<String, usize>,
-    /// What was made small.
+    /// Minimised failures.
     kept: Vec<Failure>,
-    /// What kept the run itself from its work.
+    /// An error of the run itself.
     broken: Option<String>,
 }
 
 /// Runs all pairs.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &DifferentialOptions) -> Result<ExitCode, String> {
     std::fs::create_dir_all(report::folder()).map_err(|error| error.to_string())?;
     let shared = Shared {
         options,
@@ -78,8 +78,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     conclude(&shared)
 }
 
-/// Runs one case in a child and says what is wrong with it.
-pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String> {
+/// Runs one case in a child and reports its problems.
+pub(crate) fn replay(options: &DifferentialOptions, file: &Path) -> Result<ExitCode, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     println!("{}", report::nest(&case));
@@ -126,7 +126,7 @@ fn summary(shared: &Shared<'_>, results: &Results) -> Summary {
     }
 }
 
-/// Runs ranges of pairs until there are none left.
+/// Runs ranges of pairs until none are left.
 fn work(shared: &Shared<'_>, job: usize) {
     let options = shared.options;
     let chunk = options.chunk();
@@ -137,7 +137,7 @@ fn work(shared: &Shared<'_>, job: usize) {
         }
         let count = chunk.min(options.count - offset);
         let from = options.from.wrapping_add(offset);
-        let mut range = Options { from, count, ..options.clone() };
+        let mut range = DifferentialOptions { from, count, ..options.clone() };
         if let Err(why) = run_range(shared, &mut range, job)
             && let Ok(mut results) = shared.results.lock()
         {
@@ -147,13 +147,17 @@ fn work(shared: &Shared<'_>, job: usize) {
     }
 }
 
-/// Runs a range, again without the pairs that kill the child.
-fn run_range(shared: &Shared<'_>, range: &mut Options, job: usize) -> Result<(), String> {
+/// Runs a range, and again without pairs that kill the child.
+fn run_range(
+    shared: &Shared<'_>,
+    range: &mut DifferentialOptions,
+    job: usize,
+) -> Result<(), String> {
     let mut reported: Vec<u64> = Vec::new();
     loop {
-        let Heard { cases, failed, died, tally } = process::run(range)?;
+        let ChildReport { cases, failed, died, tally } = process::run(range)?;
         for (index, problem) in failed.into_iter().chain(died.clone()) {
-            // One problem per pair is enough, and a second run finds those before the death again.
+            // One problem per pair suffices, and a second run repeats those before the crash.
             if !reported.contains(&index) && !is_over(shared) {
                 reported.push(index);
                 let case = cases.get(&index).and_then(|text| Case::parse(text).ok());
@@ -196,10 +200,10 @@ fn report_failure(
         .map_or(0, |results| results.failures.get(&problem.title()).copied().unwrap_or_default());
     let small = match &case {
         Some(case) if before >= MADE_SMALL => {
-            Some(Small { case: case.clone(), problems: vec![problem.clone()] })
+            Some(MinimisedCase { case: case.clone(), problems: vec![problem.clone()] })
         }
         Some(case) => Some(minimise(shared.options, case, problem, job)?),
-        // Whatever draws it does not come back.
+        // A crash while drawing the case.
         None => None,
     };
     let mut results = shared.results.lock().map_err(|_| "a thread died")?;
@@ -216,7 +220,7 @@ fn is_over(shared: &Shared<'_>) -> bool {
     })
 }
 
-/// Says every few seconds how far it is.
+/// Prints progress every few seconds.
 fn watch(shared: &Shared<'_>) {
     let mut said = Instant::now();
     while !shared.finished.load(Relaxed) {
@@ -229,7 +233,7 @@ fn watch(shared: &Shared<'_>) {
     }
 }
 
-/// How far it is, how fast, and how long it will take.
+/// Progress, rate and remaining time.
 fn progress(shared: &Shared<'_>, failures: usize) -> String {
     let (done, count) = (shared.done.load(Relaxed), shared.options.count);
     let seconds = shared.started.elapsed().as_secs_f64().max(1e-9);

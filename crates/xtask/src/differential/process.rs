@@ -1,4 +1,4 @@
-//! Starts children and listens to them.
+//! Child processes and their output.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,36 +9,36 @@ use std::time::Duration;
 
 use tensorwright_runtime::Activity;
 
-use super::Options;
+use super::DifferentialOptions;
 use super::failure::{Kind, Problem, Suspect, in_lines};
 use super::tally::Tally;
 use crate::processor::Watchdog;
 
-/// A child that uses so many processor seconds without a word hangs. Compiling a batch of C takes
-/// some of them.
+/// The CPU seconds without output after which a child hangs. Compiling a batch of C takes some of
+/// them.
 const SILENCE: f64 = 240.0;
 
-/// How often a silent child is looked at.
+/// The polling interval for silent children.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A child that does nothing during so many looks hangs.
+/// The polls without activity after which a child hangs.
 const MOST_IDLE: u32 = 300;
 
-/// What a child has said.
+/// The output of a child.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct ChildReport {
     /// The cases, as text, by index.
     pub(crate) cases: BTreeMap<u64, String>,
     /// What failed, by index.
     pub(crate) failed: Vec<(u64, Problem)>,
-    /// What killed the child, if it did not end by itself.
+    /// The crash of the child, if any.
     pub(crate) died: Option<(u64, Problem)>,
-    /// What it counted.
+    /// Its counts.
     pub(crate) tally: Tally,
 }
 
 /// Runs a child to its end.
-pub(crate) fn run(options: &Options) -> Result<Heard, String> {
+pub(crate) fn run(options: &DifferentialOptions) -> Result<ChildReport, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
         .arg("differential")
@@ -49,13 +49,13 @@ pub(crate) fn run(options: &Options) -> Result<Heard, String> {
         .spawn()
         .map_err(|error| format!("cannot start a process: {error}"))?;
     let result = listen(&mut child);
-    // Whatever happened: no child is left behind.
+    // Leaves no child process behind.
     let _ = child.kill();
     let _ = child.wait();
     result
 }
 
-fn listen(child: &mut Child) -> Result<Heard, String> {
+fn listen(child: &mut Child) -> Result<ChildReport, String> {
     let (Some(out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("a process without streams".to_owned());
     };
@@ -69,7 +69,7 @@ fn listen(child: &mut Child) -> Result<Heard, String> {
         let _ = err.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });
-    let mut heard = Heard::default();
+    let mut heard = ChildReport::default();
     let mut at = (0, Suspect::Schedule);
     let mut watchdog = Watchdog::new(SILENCE, MOST_IDLE);
     loop {
@@ -101,8 +101,8 @@ fn listen(child: &mut Child) -> Result<Heard, String> {
     Ok(heard)
 }
 
-fn take_line(line: &str, heard: &mut Heard, at: &mut (u64, Suspect)) {
-    // LLVM may say things of its own: a line that is none of ours is left alone.
+fn take_line(line: &str, heard: &mut ChildReport, at: &mut (u64, Suspect)) {
+    // LLVM may print lines of its own; unknown lines are ignored.
     let Some((word, rest)) = line.split_once(' ') else { return };
     let numbered = rest.split_once(' ').and_then(|(n, rest)| Some((n.parse::<u64>().ok()?, rest)));
     match (word, numbered) {

@@ -1,32 +1,32 @@
-//! What people see of a failure, and the file that replays it.
+//! Failure reports and replay files.
 
 use std::path::{Path, PathBuf};
 
 use tensorwright_schedule::{Schedule, canonical, lower};
 
-use super::Options;
+use super::DifferentialOptions;
 use super::case::Case;
 use super::failure::{Kind, Problem, Suspect};
 
-/// Where files of this command go.
+/// The output folder.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/differential")
 }
 
-/// A case that was made smaller.
-pub(crate) struct Small {
+/// A minimised case.
+pub(crate) struct MinimisedCase {
     /// The case.
     pub(crate) case: Case,
-    /// Everything that is wrong with it, from all code generators.
+    /// All its problems, from all code generators.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Says what failed and writes the small case to a file, whose name it returns. Without a case, it
-/// is drawing it that fails.
+/// Prints a failure and writes its minimised case to a file, whose name it returns. Without a case,
+/// drawing it failed.
 pub(crate) fn write(
-    options: &Options,
+    options: &DifferentialOptions,
     index: u64,
-    case: Option<(&Case, &Small)>,
+    case: Option<(&Case, &MinimisedCase)>,
     problem: &Problem,
 ) -> String {
     let (seed, schedules) = (options.seed, options.schedules.name());
@@ -45,7 +45,7 @@ pub(crate) fn write(
     };
     let problems: Vec<String> = small.problems.iter().map(ToString::to_string).collect();
     let nest = match (problem.suspect, problem.kind) {
-        // Making the nest is what killed a process.
+        // Making the nest killed a process.
         (Suspect::Schedule, Kind::Crash | Kind::Hang) => String::new(),
         _ => nest(&small.case),
     };

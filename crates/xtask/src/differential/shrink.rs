@@ -1,16 +1,17 @@
-//! Ways to make a case smaller, most effective first. Many candidates are no valid cases: those do
-//! not fail in the same way and are not kept.
+//! Reductions of a case, most effective first.
+//!
+//! Many candidates are invalid: they fail differently and are discarded.
 
 use super::case::Case;
 
-/// Makes candidates from a case.
+/// Generates smaller candidates.
 pub(super) type Shrink = fn(&Case) -> Vec<Case>;
 
-/// All ways.
+/// All reductions.
 pub(super) const ALL: &[Shrink] =
     &[steps, inputs, paragraphs, results, statements, sizes, numbers, expressions, parameters];
 
-/// Without one of the steps, the last first; without halves and quarters before that.
+/// Drops steps: halves and quarters first, then single ones, last first.
 fn steps(case: &Case) -> Vec<Case> {
     let lines: Vec<&str> = case.schedule.lines().collect();
     let mut candidates = Vec::new();
@@ -27,14 +28,14 @@ fn steps(case: &Case) -> Vec<Case> {
     candidates
 }
 
-/// With nothing special about the inputs or the processor.
+/// Uses plain inputs and this processor.
 fn inputs(case: &Case) -> Vec<Case> {
     let plain = Case { inputs: case.inputs.plain(), ..case.clone() };
     let native = Case { target: "native".to_owned(), ..case.clone() };
     [plain, native].into_iter().filter(|candidate| candidate != case).collect()
 }
 
-/// With smaller sizes.
+/// Shrinks sizes.
 fn sizes(case: &Case) -> Vec<Case> {
     let mut candidates = Vec::new();
     for (number, (_, value)) in case.sizes.iter().enumerate() {
@@ -49,7 +50,7 @@ fn sizes(case: &Case) -> Vec<Case> {
     candidates
 }
 
-/// With smaller factors in the schedule.
+/// Shrinks factors in the schedule.
 fn numbers(case: &Case) -> Vec<Case> {
     let words: Vec<&str> = case.schedule.split_inclusive(char::is_whitespace).collect();
     let mut candidates = Vec::new();
@@ -66,17 +67,17 @@ fn numbers(case: &Case) -> Vec<Case> {
     candidates
 }
 
-/// Without one of the results of a def.
+/// Drops a result of a definition.
 fn results(case: &Case) -> Vec<Case> {
     each_in_list(case, "-> (", ")")
 }
 
-/// Without one of the parameters of a def.
+/// Drops a parameter of a definition.
 fn parameters(case: &Case) -> Vec<Case> {
     each_in_list(case, &format!("def {}(", case.def), ") ->")
 }
 
-/// Without one of the items of each list between two texts.
+/// Drops an item of each list between two delimiters.
 fn each_in_list(case: &Case, open: &str, close: &str) -> Vec<Case> {
     let mut candidates = Vec::new();
     for (start, _) in case.text.match_indices(open) {
@@ -92,7 +93,7 @@ fn each_in_list(case: &Case, open: &str, close: &str) -> Vec<Case> {
     candidates
 }
 
-/// Without one of the paragraphs: the defs of an example, most of which have nothing to do with it.
+/// Drops a paragraph: most definitions of an example are unrelated.
 fn paragraphs(case: &Case) -> Vec<Case> {
     let all: Vec<&str> = case.text.split_inclusive("\n\n").collect();
     let without = |number: usize| {
@@ -102,7 +103,7 @@ fn paragraphs(case: &Case) -> Vec<Case> {
     if all.len() > 1 { (0..all.len()).map(without).collect() } else { Vec::new() }
 }
 
-/// Without one of the statements, and without the def that has none left.
+/// Drops a statement, and a definition without statements.
 fn statements(case: &Case) -> Vec<Case> {
     let lines: Vec<&str> = case.text.split_inclusive('\n').collect();
     let statements = (0..lines.len()).rev().filter(|number| lines[*number].starts_with("  "));
@@ -114,7 +115,7 @@ fn statements(case: &Case) -> Vec<Case> {
         .collect()
 }
 
-/// With a part of an expression in place of the whole: `x` or `y` for `(x + y)`, `(x)` for `f(x)`.
+/// Replaces an expression by a part: `x` or `y` for `(x + y)`, `(x)` for `f(x)`.
 fn expressions(case: &Case) -> Vec<Case> {
     let text = &case.text;
     let mut candidates = Vec::new();
@@ -135,7 +136,7 @@ fn expressions(case: &Case) -> Vec<Case> {
     candidates
 }
 
-/// Where the parenthesis that opens at a position closes.
+/// The position of the matching closing parenthesis.
 fn closing(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     for (position, c) in text[open..].char_indices() {
@@ -151,7 +152,7 @@ fn closing(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// The operands: what spaces and commas separate outside of parentheses.
+/// The operands: parts separated by spaces and commas outside of parentheses.
 fn top_level(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0, 0);

@@ -1,4 +1,4 @@
-//! What was accepted and what was refused, by name.
+//! Counts of accepted and rejected items by name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ pub(crate) struct Tally {
     counts: BTreeMap<String, Count>,
 }
 
-/// How often something was accepted and refused.
+/// Counts of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     /// How often it was accepted.
     pub(crate) accepted: u64,
-    /// How often it was not.
+    /// How often it was rejected.
     pub(crate) refused: u64,
 }
 
@@ -26,7 +26,7 @@ impl Tally {
         count.refused += u64::from(!accepted);
     }
 
-    /// Adds what another tally has counted.
+    /// Adds another tally.
     pub(crate) fn add(&mut self, other: &Tally) {
         for (name, count) in &other.counts {
             let sum = self.counts.entry(name.clone()).or_default();
@@ -35,13 +35,13 @@ impl Tally {
         }
     }
 
-    /// The names of those that were never accepted.
+    /// The required names that were never accepted.
     pub(crate) fn missing<'a>(&self, required: &'a [String]) -> Vec<&'a str> {
         let accepted = |name: &str| self.counts.get(name).is_some_and(|count| count.accepted > 0);
         required.iter().map(String::as_str).filter(|name| !accepted(name)).collect()
     }
 
-    /// How often something was refused.
+    /// How often a name was rejected.
     pub(crate) fn refused(&self, name: &str) -> u64 {
         self.counts.get(name).map_or(0, |count| count.refused)
     }
@@ -54,7 +54,7 @@ impl Tally {
         self.counts.iter().map(line)
     }
 
-    /// Adds a line of another tally; `None` if it is none.
+    /// Adds a line of another tally; `None` if it is invalid.
     pub(crate) fn read_line(&mut self, line: &str) -> Option<()> {
         let (accepted, rest) = line.split_once(' ')?;
         let (refused, name) = rest.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! The child: runs pairs and says on its standard output what it is about to do and what failed.
+//! Child process: runs pairs and reports progress and failures on stdout.
 //!
 //! ```text
 //! case 17 def kernel\nsizes ... what pair 17 is
@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use super::Options;
+use super::DifferentialOptions;
 use super::aarch64::Aarch64;
-use super::batch::Workshop;
+use super::batch::BatchRunner;
 use super::c::C;
 use super::case::Case;
 use super::cuda::Cuda;
@@ -27,39 +27,39 @@ use super::pair::{NotRun, Pair};
 use super::programs::Programs;
 use super::tally::Tally;
 
-/// What counts pairs that were run and those that were not.
+/// Counts pairs that were run and skipped.
 pub(crate) const RUN: &str = "(run)";
 
-/// How many kernels one program holds: a compiler takes longer for each the more there are.
+/// The kernels per program: compile time per kernel grows with their number.
 const BATCH: usize = 64;
 
 /// The code generators that a child uses.
 struct Emitters {
     llvm: Option<Llvm>,
     opencl: Option<OpenCl>,
-    /// What runs in other processes.
-    workshops: Vec<Workshop>,
+    /// Runners in other processes.
+    batch_runners: Vec<BatchRunner>,
 }
 
 impl Emitters {
-    fn new(options: &Options) -> Result<Self, String> {
+    fn new(options: &DifferentialOptions) -> Result<Self, String> {
         let uses = |emitter| options.emitters.contains(&emitter);
         let llvm = uses(Suspect::Llvm).then(Llvm::new).transpose()?;
         let opencl = uses(Suspect::OpenCl).then(|| OpenCl::new(&options.device)).transpose()?;
-        let mut workshops = Vec::new();
+        let mut batch_runners = Vec::new();
         if uses(Suspect::C) {
-            workshops.push(Workshop::new(C { sanitize: options.sanitize })?);
+            batch_runners.push(BatchRunner::new(C { sanitize: options.sanitize })?);
         }
         if uses(Suspect::Aarch64) {
-            workshops.push(Workshop::new(Aarch64::new()?)?);
+            batch_runners.push(BatchRunner::new(Aarch64::new()?)?);
         }
         if uses(Suspect::Cuda) {
-            workshops.push(Workshop::new(Cuda::new()?)?);
+            batch_runners.push(BatchRunner::new(Cuda::new()?)?);
         }
-        Ok(Self { llvm, opencl, workshops })
+        Ok(Self { llvm, opencl, batch_runners })
     }
 
-    /// Runs what runs in this process.
+    /// Runs a pair in this process.
     fn check_here(&self, index: u64, pair: &Pair) {
         let check = |suspect, check: &dyn Fn() -> Result<(), Problem>| {
             say_at(index, suspect);
@@ -75,10 +75,14 @@ impl Emitters {
         }
     }
 
-    /// Runs what runs in other processes.
-    fn check_later(&self, options: &Options, pairs: &[(u64, Pair)]) -> Result<(), String> {
-        for workshop in &self.workshops {
-            let suspect = workshop.suspect();
+    /// Runs pairs in other processes.
+    fn check_later(
+        &self,
+        options: &DifferentialOptions,
+        pairs: &[(u64, Pair)],
+    ) -> Result<(), String> {
+        for batch_runner in &self.batch_runners {
+            let suspect = batch_runner.suspect();
             let wanted = |(index, pair): &&(u64, Pair)| match suspect {
                 Suspect::C => options.makes_c(*index),
                 Suspect::Cuda => pair.device.is_some(),
@@ -88,7 +92,7 @@ impl Emitters {
             for some in batch.chunks(BATCH) {
                 say_at(some[0].0, suspect);
                 let pairs: Vec<&Pair> = some.iter().map(|(_, pair)| pair).collect();
-                workshop.check(&pairs, &mut |position, problem| {
+                batch_runner.check(&pairs, &mut |position, problem| {
                     if let Some((index, _)) = some.get(position) {
                         say_failed(*index, &problem);
                     }
@@ -100,7 +104,7 @@ impl Emitters {
 }
 
 /// Runs the pairs of a range.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &DifferentialOptions) -> Result<ExitCode, String> {
     let programs = Programs::load(options.programs.as_deref())?;
     let emitters = Emitters::new(options)?;
     let mut renamer = options.renamed.then(Renamer::new).transpose()?;
@@ -125,7 +129,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         if let Some(pair) = ready(options, subject, index, &mut tally) {
             emitters.check_here(index, &pair);
-            if !emitters.workshops.is_empty() {
+            if !emitters.batch_runners.is_empty() {
                 pairs.push((index, pair));
             }
         }
@@ -135,10 +139,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compares a pair with itself under other names.
+/// Compares a pair with a renamed copy.
 fn rename(
     renamer: &mut Renamer,
-    options: &Options,
+    options: &DifferentialOptions,
     subject: &Subject,
     index: u64,
     tally: &mut Tally,
@@ -150,8 +154,13 @@ fn rename(
     }
 }
 
-/// Makes a pair ready to be compiled; `None` if it is not run.
-fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Pair> {
+/// Prepares a pair; `None` if it is skipped.
+fn ready(
+    options: &DifferentialOptions,
+    subject: &Subject,
+    index: u64,
+    tally: &mut Tally,
+) -> Option<Pair> {
     let drawn = drawn(options, subject, index, tally)?;
     let nest = drawn.read(&subject.program).map_err(|problem| say_failed(index, &problem)).ok()?;
     let scheduled = (Rc::clone(&subject.program), nest);
@@ -174,8 +183,13 @@ fn ready(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) ->
     }
 }
 
-/// Draws a pair and says what it is; `None` if there is none.
-fn drawn(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) -> Option<Drawn> {
+/// Draws a pair and prints it; `None` if there is none.
+fn drawn(
+    options: &DifferentialOptions,
+    subject: &Subject,
+    index: u64,
+    tally: &mut Tally,
+) -> Option<Drawn> {
     let drawn = match subject.draw((options.seed, index), tally) {
         Ok(Some(drawn)) => drawn,
         Ok(None) => {
@@ -192,7 +206,7 @@ fn drawn(options: &Options, subject: &Subject, index: u64, tally: &mut Tally) ->
 }
 
 /// Runs one case.
-pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String> {
+pub(crate) fn replay(options: &DifferentialOptions, file: &Path) -> Result<ExitCode, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
     let case = Case::parse(&text)?;
     say_at(0, Suspect::Schedule);
@@ -209,13 +223,13 @@ pub(crate) fn replay(options: &Options, file: &Path) -> Result<ExitCode, String>
     match pair {
         Ok(pair) => {
             let emitters = Emitters::new(options)?;
-            // Others first: they cannot take this process down.
+            // Other processes first: they cannot crash this one.
             let pairs = [(0, pair)];
             emitters.check_later(options, &pairs)?;
             pairs.iter().for_each(|(index, pair)| emitters.check_here(*index, pair));
         }
         Err(NotRun::Problem(problem)) => say_failed(0, &problem),
-        // Whoever replays a defect must not take this for a good answer.
+        // A skipped defect must not count as success.
         Err(NotRun::Skipped(why)) if is_kept => {
             let message = format!("was not run: {why}");
             say_failed(0, &Problem::new(Suspect::Schedule, Kind::Refused, message));
@@ -238,8 +252,7 @@ fn say_failed(index: u64, problem: &Problem) {
     say(&format!("fail {index} {}", problem.line()));
 }
 
-/// Says a line at once: what is in the pipe outlives the process. A parent that does not listen
-/// any more is no reason to complain.
+/// Prints and flushes a line: data in the pipe survives a crash. Ignores a closed pipe.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

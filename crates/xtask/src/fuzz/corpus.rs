@@ -1,19 +1,19 @@
-//! What is mutated: the corpus of a target.
+//! The corpus of a target: inputs for mutation.
 
 use tensorwright_testkit::{Rng, generate};
 
-use super::Options;
+use super::FuzzOptions;
 use super::targets::{Input, Target};
 
-/// The inputs that inputs are made of.
+/// The inputs for mutation.
 pub(crate) struct Corpus {
     target: &'static Target,
     texts: Vec<Vec<u8>>,
 }
 
 impl Corpus {
-    /// That of the target of a run.
-    pub(crate) fn load(options: &Options) -> Self {
+    /// The corpus of a run's target.
+    pub(crate) fn load(options: &FuzzOptions) -> Self {
         Self { target: options.target, texts: (options.target.corpus)() }
     }
 
@@ -23,7 +23,7 @@ impl Corpus {
     }
 
     /// The input of an index.
-    pub(crate) fn input(&self, options: &Options, index: u64) -> Input {
+    pub(crate) fn input(&self, options: &FuzzOptions, index: u64) -> Input {
         let mut rng = Rng::of(options.seed, index);
         let is_generated = self.target.name == "texts" && rng.percent(50);
         let (text, sizes) = if is_generated {
@@ -32,7 +32,7 @@ impl Corpus {
         } else {
             (rng.pick(&self.texts).clone(), Vec::new())
         };
-        // Some stay as they are: what is valid must get through as well.
+        // Some stay unchanged: valid inputs must be accepted too.
         let keep = rng.percent(5);
         let mut bytes =
             if keep { text } else { (self.target.mutate)(&text, &self.texts, &mut rng) };
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn an_input_is_a_function_of_seed_and_index() {
-        let options = Options::parse(&[]).unwrap();
+        let options = FuzzOptions::parse(&[]).unwrap();
         let (one, two) = (Corpus::load(&options), Corpus::load(&options));
         for index in 0..200 {
             assert_eq!(one.input(&options, index).bytes, two.input(&options, index).bytes);
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn every_target_uses_what_is_valid_and_survives_what_is_not() {
         for target in TARGETS {
-            let options = Options { target, ..Options::parse(&[]).unwrap() };
+            let options = FuzzOptions { target, ..FuzzOptions::parse(&[]).unwrap() };
             let corpus = Corpus::load(&options);
             assert!(corpus.len() > 0, "{}", target.name);
             let mut used = 0;

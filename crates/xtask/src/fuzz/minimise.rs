@@ -1,20 +1,20 @@
-//! Makes a failing input smaller while it keeps failing.
+//! Minimises failing inputs.
 
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::FuzzOptions;
 use super::process;
 use super::report;
 
-/// How long an input is made smaller: each attempt starts a process.
+/// The time limit: each attempt starts a process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The smallest bytes that were found to fail in place of those of an index. Pieces are removed,
 /// halves first (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002).
-pub(super) fn minimise(options: &Options, index: u64, input: Vec<u8>) -> Vec<u8> {
+pub(super) fn minimise(options: &FuzzOptions, index: u64, input: Vec<u8>) -> Vec<u8> {
     let file = report::folder().join(format!("candidate-{}", std::process::id()));
     let replay = Some(file.clone());
-    let attempt = Options { from: index, count: 1, jobs: 1, replay, ..options.clone() };
+    let attempt = FuzzOptions { from: index, count: 1, jobs: 1, replay, ..options.clone() };
     let deadline = Instant::now() + PATIENCE;
     let fails = |bytes: &[u8]| {
         let written = std::fs::write(&file, bytes).is_ok();

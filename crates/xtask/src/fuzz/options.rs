@@ -1,4 +1,4 @@
-//! The arguments of the command.
+//! Options of the fuzzer.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -6,30 +6,30 @@ use std::thread::available_parallelism;
 use super::targets::{TARGETS, Target};
 use crate::arguments::{self, number};
 
-/// What to run.
+/// The options of a run.
 #[derive(Clone)]
-pub(crate) struct Options {
-    /// What reads the inputs.
+pub(crate) struct FuzzOptions {
+    /// The fuzz target.
     pub(crate) target: &'static Target,
-    /// How many inputs.
+    /// The number of inputs.
     pub(crate) count: u64,
-    /// The family of inputs.
+    /// The seed.
     pub(crate) seed: u64,
-    /// The index of the first.
+    /// The first index.
     pub(crate) from: u64,
-    /// How many threads.
+    /// The number of threads.
     pub(crate) jobs: usize,
-    /// Where longer inputs are cut.
+    /// The length limit of inputs.
     pub(crate) max_bytes: usize,
-    /// Bytes to read in place of those of the first index.
+    /// Bytes that replace the first input.
     pub(crate) replay: Option<PathBuf>,
-    /// Where to write what was done.
+    /// The output file of the summary.
     pub(crate) summary: Option<PathBuf>,
     /// Whether this process runs the inputs itself.
     pub(crate) is_child: bool,
 }
 
-impl Options {
+impl FuzzOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
@@ -66,7 +66,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The arguments that make another process run these inputs.
+    /// The arguments for a child process with these inputs.
     pub(crate) fn for_child(&self) -> Vec<String> {
         let Self { count, seed, from, jobs, max_bytes, target, .. } = self;
         let text = format!(
@@ -86,16 +86,16 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Options, String> {
+    fn parse(text: &str) -> Result<FuzzOptions, String> {
         let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&arguments)
+        FuzzOptions::parse(&arguments)
     }
 
     #[test]
     fn the_child_gets_what_the_parent_got() {
         let text = "--count 1_000 --seed 7 --from 3 --jobs 2 --max-bytes 99 --target npy";
         let options = parse(text).unwrap();
-        let child = Options::parse(&options.for_child()).unwrap();
+        let child = FuzzOptions::parse(&options.for_child()).unwrap();
         assert!(child.is_child && !options.is_child);
         assert_eq!(child.for_child(), options.for_child());
         assert_eq!((child.target.name, child.count, child.from), ("npy", 1000, 3));

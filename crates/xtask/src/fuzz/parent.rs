@@ -1,20 +1,20 @@
-//! The parent: has inputs run, and goes on after those that end the process.
+//! Parent process: restarts children after crashes.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::FuzzOptions;
 use super::corpus::Corpus;
 use super::minimise::minimise;
 use super::process::{self, Counts};
 use super::report::{self, Failure};
 use crate::summary::{self, Summary};
 
-/// More failures than this say nothing new.
+/// The most failures: more add no information.
 const MAX_FAILURES: usize = 20;
 
 /// Runs all inputs.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &FuzzOptions) -> Result<ExitCode, String> {
     let corpus = Corpus::load(options);
     println!(
         "fuzz: {}: {} inputs from index {} of seed {}, {} jobs, {} in the corpus",
@@ -38,10 +38,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             run.summary.tried = options.count;
             break;
         }
-        // Those that were running are run again one by one, and then those after them.
+        // The running inputs are repeated one by one, then the run continues after them.
         let running = report::running(&rest);
         for index in &running {
-            let one = Options { from: *index, count: 1, jobs: 1, ..options.clone() };
+            let one = FuzzOptions { from: *index, count: 1, jobs: 1, ..options.clone() };
             let alone = process::run(&one, &mut |_| {})?;
             if let Some(reason) = alone.died {
                 run.report(&corpus, *index, reason);
@@ -61,9 +61,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if run.summary.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the bytes of a file in place of an input.
-pub(crate) fn replay(options: &Options) -> Result<ExitCode, String> {
-    let one = Options { count: 1, jobs: 1, ..options.clone() };
+/// Runs the contents of a file as the first input.
+pub(crate) fn replay(options: &FuzzOptions) -> Result<ExitCode, String> {
+    let one = FuzzOptions { count: 1, jobs: 1, ..options.clone() };
     let heard = process::run(&one, &mut |_| {})?;
     report::clean(&one);
     let problems = heard.failed.into_iter().map(|(_, reason)| reason).chain(heard.died);
@@ -74,7 +74,7 @@ pub(crate) fn replay(options: &Options) -> Result<ExitCode, String> {
 }
 
 struct Run<'a> {
-    options: &'a Options,
+    options: &'a FuzzOptions,
     started: Instant,
     said: Instant,
     counts: Counts,
@@ -82,13 +82,13 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(options: &'a Options) -> Self {
+    fn new(options: &'a FuzzOptions) -> Self {
         let now = Instant::now();
         let summary = Summary::default();
         Self { options, started: now, said: now, counts: Counts::default(), summary }
     }
 
-    /// Makes the input of a failure small, keeps it and says so.
+    /// Minimises, stores and prints a failure.
     fn report(&mut self, corpus: &Corpus, index: u64, reason: String) {
         if self.summary.failures.iter().any(|failure| failure.index == index) {
             return;
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         self.summary.failures.push(summary::Failure { index, title, file });
     }
 
-    /// Says every few seconds how far it is.
+    /// Prints progress every few seconds.
     fn tell(&mut self, before: Counts, now: Counts) {
         self.counts = sum(before, now);
         if self.said.elapsed() >= Duration::from_secs(5) {
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How far it is, how fast, and how long it will take.
+    /// Progress, rate and remaining time.
     fn progress(&self) -> String {
         let Counts { done, read, used } = self.counts;
         let (count, failed) = (self.options.count, self.summary.failures.len());

@@ -1,4 +1,4 @@
-//! Starts the process that runs inputs, and listens to it.
+//! The child process that runs inputs, and its output.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use tensorwright_runtime::Activity;
 
-use super::Options;
+use super::FuzzOptions;
 use super::report;
 use super::worker::HANGS;
 use crate::processor::Watchdog;
 
-/// How often a process is looked at that says nothing; it speaks every second.
+/// The polling interval; a healthy process prints every second.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// A process that does nothing during so many looks hangs.
+/// The polls without activity after which a process hangs.
 const MOST_IDLE: u32 = 60;
 
 /// How many inputs were run, and how far they got.
@@ -27,18 +27,21 @@ pub(super) struct Counts {
     pub(super) used: u64,
 }
 
-/// What a process has said.
+/// The output of a process.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ChildReport {
     pub(super) counts: Counts,
     /// What failed, by index.
     pub(super) failed: Vec<(u64, String)>,
-    /// Why it did not come to its end.
+    /// Why it ended early.
     pub(super) died: Option<String>,
 }
 
-/// Runs inputs in a process. `tell` hears how far it is.
-pub(super) fn run(options: &Options, tell: &mut dyn FnMut(Counts)) -> Result<Heard, String> {
+/// Runs inputs in a process. `tell` receives progress.
+pub(super) fn run(
+    options: &FuzzOptions,
+    tell: &mut dyn FnMut(Counts),
+) -> Result<ChildReport, String> {
     report::prepare(options).map_err(|error| error.to_string())?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
@@ -49,21 +52,21 @@ pub(super) fn run(options: &Options, tell: &mut dyn FnMut(Counts)) -> Result<Hea
         .spawn()
         .map_err(|error| format!("cannot start the process that runs the inputs: {error}"))?;
     let result = listen(&mut child, tell);
-    // Whatever happened: no child is left behind.
+    // Leaves no child process behind.
     let _ = child.kill();
     let _ = child.wait();
     result
 }
 
-fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<Heard, String> {
+fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<ChildReport, String> {
     let out = child.stdout.take().ok_or("a process without streams")?;
     let (sender, lines) = channel();
     thread::spawn(move || {
         let lines = BufReader::new(out).lines().map_while(Result::ok);
         lines.for_each(|line| drop(sender.send(line)));
     });
-    let (mut heard, mut before) = (Heard::default(), Counts::default());
-    // It is idle if its counts stay as they are and it uses no processor.
+    let (mut heard, mut before) = (ChildReport::default(), Counts::default());
+    // A process is idle if its counts do not change and it uses no CPU time.
     let mut watchdog = Watchdog::new(f64::INFINITY, MOST_IDLE);
     loop {
         match lines.recv_timeout(LOOK) {
@@ -85,13 +88,13 @@ fn listen(child: &mut Child, tell: &mut dyn FnMut(Counts)) -> Result<Heard, Stri
         Some(0) => None,
         Some(HANGS) => Some("does not end".to_owned()),
         Some(2) => return Err("the process that runs the inputs cannot do so".to_owned()),
-        // An overflow of the stack, most likely.
+        // Probably a stack overflow.
         _ => Some(format!("ends the process: {status}")),
     };
     Ok(heard)
 }
 
-fn take_line(line: &str, heard: &mut Heard) {
+fn take_line(line: &str, heard: &mut ChildReport) {
     let mut words = line.splitn(3, ' ');
     match (words.next(), words.next(), words.next()) {
         (Some("fail"), Some(index), Some(reason)) => {

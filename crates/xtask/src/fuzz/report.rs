@@ -1,18 +1,18 @@
-//! Files under `target/fuzz/`: the inputs that failed, and which ones are running.
+//! Files in `target/fuzz/`: failing and running inputs.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::Options;
+use super::FuzzOptions;
 
-/// An input that its target could not take.
+/// A failing input.
 pub(crate) struct Failure {
     /// Its index.
     pub(crate) index: u64,
     /// What happened.
     pub(crate) reason: String,
-    /// The bytes, made small.
+    /// The minimised bytes.
     pub(crate) input: Vec<u8>,
 }
 
@@ -20,30 +20,30 @@ pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fuzz")
 }
 
-/// Of the process that starts others: two runs at a time do not meet.
+/// The parent's id keeps parallel runs apart.
 fn journal_path(parent: u32, job: usize) -> PathBuf {
     folder().join(format!("running-{parent}-{job}"))
 }
 
-/// Makes the folder and forgets what an earlier run has noted.
-pub(crate) fn prepare(options: &Options) -> io::Result<()> {
+/// Creates the folder and clears the notes of an earlier run.
+pub(crate) fn prepare(options: &FuzzOptions) -> io::Result<()> {
     fs::create_dir_all(folder())?;
     let parent = std::process::id();
     (0..options.jobs).try_for_each(|job| fs::write(journal_path(parent, job), b""))
 }
 
 /// Removes the notes of a run.
-pub(crate) fn clean(options: &Options) {
+pub(crate) fn clean(options: &FuzzOptions) {
     for job in 0..options.jobs {
-        // What is not there need not be removed.
+        // A missing file is fine.
         let _ = fs::remove_file(journal_path(std::process::id(), job));
     }
 }
 
-/// Writes the input of a failure to a file, says so, and returns the name of the file.
-pub(crate) fn write(options: &Options, failure: &Failure) -> String {
+/// Writes a failing input to a file, prints it, and returns the file name.
+pub(crate) fn write(options: &FuzzOptions, failure: &Failure) -> String {
     let Failure { index, reason, input } = failure;
-    let Options { target, seed, max_bytes, .. } = options;
+    let FuzzOptions { target, seed, max_bytes, .. } = options;
     let name = format!("{}-seed-{seed}-index-{index}.{}", target.name, target.extension);
     let written =
         fs::create_dir_all(folder()).and_then(|()| fs::write(folder().join(&name), input));
@@ -63,7 +63,7 @@ pub(crate) fn write(options: &Options, failure: &Failure) -> String {
     place
 }
 
-/// Where a job notes the input that it is about to run, to be read after its process has died.
+/// Where a job notes its current input, to be read after a crash.
 pub(crate) struct Journal(File);
 
 impl Journal {
@@ -72,15 +72,15 @@ impl Journal {
         File::create(journal_path(std::os::unix::process::parent_id(), job)).map(Self)
     }
 
-    /// Notes an input. Unbuffered: what is in the kernel outlives the process.
+    /// Notes an input, unbuffered, so that it survives a crash.
     pub(crate) fn note(&mut self, index: u64) -> io::Result<()> {
         self.0.seek(SeekFrom::Start(0))?;
         self.0.write_all(format!("{index:020}").as_bytes())
     }
 }
 
-/// The inputs that the jobs of the last run have noted.
-pub(crate) fn running(options: &Options) -> Vec<u64> {
+/// The inputs noted by the jobs of the last run.
+pub(crate) fn running(options: &FuzzOptions) -> Vec<u64> {
     let read =
         |job| fs::read_to_string(journal_path(std::process::id(), job)).ok()?.trim().parse().ok();
     (0..options.jobs).filter_map(read).collect()

@@ -1,4 +1,4 @@
-//! The threads that run the inputs, and the one that watches them.
+//! Worker threads that run inputs, and their watchdog.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -9,32 +9,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::FuzzOptions;
 use super::corpus::Corpus;
 use super::report::Journal;
 use super::targets::{Input, Reached};
 use crate::processor::{Thread, thread_seconds};
 
-/// What a thread of a server usually has: the front end must make do with it.
+/// The usual stack of a server thread, which must suffice for the front end.
 const STACK_BYTES: usize = 2 << 20;
 
-/// More failures than this say nothing new.
+/// The most failures: more add no information.
 const MAX_FAILURES: u64 = 20;
 
-/// An input that takes this many times as long as it may is not waited for.
+/// Inputs that exceed their limit by this factor are abandoned.
 const HOPELESS: f64 = 30.0;
 
-/// The exit code of a process that gives up on an input.
+/// The exit code after an abandoned input.
 pub(super) const HANGS: i32 = 3;
 
 thread_local! {
-    /// What the last panic of this thread said.
+    /// The message of this thread's last panic.
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// What the threads share.
+/// The shared state of the threads.
 struct Shared<'a> {
-    options: &'a Options,
+    options: &'a FuzzOptions,
     corpus: Corpus,
     next: AtomicU64,
     done: AtomicU64,
@@ -42,21 +42,21 @@ struct Shared<'a> {
     used: AtomicU64,
     failures: AtomicU64,
     finished: AtomicBool,
-    /// What each job is running.
+    /// The current input of each job.
     running: Vec<Mutex<Option<Running>>>,
 }
 
-/// An input that runs.
+/// A running input.
 #[derive(Clone)]
 struct Running {
     index: u64,
     thread: Thread,
-    /// The processor time of the thread when the watch first saw it.
+    /// The thread's CPU time when the watchdog first saw the input.
     since: Option<f64>,
 }
 
 /// Runs all inputs in this process.
-pub(crate) fn run_all(options: &Options) -> ExitCode {
+pub(crate) fn run_all(options: &FuzzOptions) -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         PANIC.with_borrow_mut(|text| *text = info.to_string().replace('\n', " "));
     }));
@@ -82,7 +82,8 @@ pub(crate) fn run_all(options: &Options) -> ExitCode {
         let well = |job: std::io::Result<thread::ScopedJoinHandle<'_, bool>>| {
             job.is_ok_and(|job| job.join().is_ok_and(|well| well))
         };
-        // All of them, not up to the first that failed: the watch goes on until the last is done.
+        // Joins all threads, not only up to the first failure: the watchdog runs until the last
+        // ends.
         let well: Vec<bool> = jobs.into_iter().map(well).collect();
         shared.finished.store(true, Relaxed);
         well.into_iter().all(|well| well)
@@ -91,7 +92,7 @@ pub(crate) fn run_all(options: &Options) -> ExitCode {
     if all_well { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }
 
-/// Runs inputs until there are none left; false if it could not do its work.
+/// Runs inputs until none are left; false if the thread could not work.
 fn work(shared: &Shared<'_>, job: usize) -> bool {
     let Ok(mut journal) = Journal::open(job) else {
         return false;
@@ -123,7 +124,7 @@ fn set_running(shared: &Shared<'_>, job: usize, what: Option<Running>) {
     }
 }
 
-/// Runs one input; what is wrong with how it went, if anything.
+/// Runs one input; returns its failure, if any.
 fn failure(shared: &Shared<'_>, index: u64) -> Option<String> {
     let mut input = shared.corpus.input(shared.options, index);
     if let Some(file) = &shared.options.replay {
@@ -138,7 +139,7 @@ fn failure(shared: &Shared<'_>, index: u64) -> Option<String> {
     let took = thread_seconds() - before;
     shared.read.fetch_add(u64::from(reached >= Reached::Read), Relaxed);
     shared.used.fetch_add(u64::from(reached == Reached::Used), Relaxed);
-    (took > limit).then(|| format!("took {took:.1} s of processor time, more than {limit:.1} s"))
+    (took > limit).then(|| format!("took {took:.1} s of CPU time, more than {limit:.1} s"))
 }
 
 fn run_one(shared: &Shared<'_>, input: &mut Input) -> Result<Reached, String> {
@@ -146,12 +147,12 @@ fn run_one(shared: &Shared<'_>, input: &mut Input) -> Result<Reached, String> {
     catch_unwind(run).map_err(|_| PANIC.with_borrow(String::clone))
 }
 
-/// The seconds of the target, as often as there are 100 kB, and once at least.
+/// The target's seconds per 100 kB, at least once.
 fn time_limit(shared: &Shared<'_>, bytes: usize) -> f64 {
     shared.options.target.seconds * (bytes as f64 / 100_000.0).max(1.0)
 }
 
-/// Says every second how far it is, and gives up on an input that does not end.
+/// Prints progress every second, and abandons inputs that hang.
 fn watch(shared: &Shared<'_>) {
     let mut said = Instant::now();
     while !shared.finished.load(Relaxed) {
@@ -166,7 +167,7 @@ fn watch(shared: &Shared<'_>) {
             let Some(running) = running.as_mut() else { continue };
             let now = running.thread.seconds();
             let since = *running.since.get_or_insert(now);
-            // The least limit is cheap to compare with; only then is the input made again.
+            // The smallest limit is a cheap test; only then is the input made again.
             if now - since >= HOPELESS * time_limit(shared, 0) {
                 let input = shared.corpus.input(shared.options, running.index).bytes;
                 if now - since >= HOPELESS * time_limit(shared, input.len()) {
@@ -183,7 +184,7 @@ fn say_counts(shared: &Shared<'_>) {
     say(&format!("counts {done} {read} {used}"));
 }
 
-/// Says a line at once: what is in the pipe outlives the process.
+/// Prints and flushes a line: data in the pipe survives a crash.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! The applications of Anderson et al. 2021 that have several stages, with the sizes that the benchmarks have.
+//! The multi-stage applications of Anderson et al. 2021, with benchmark sizes.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ pub(super) struct Application {
     pub(super) program: Program,
 }
 
-/// The suites that have them, and which workloads of each; all of them if none is named.
+/// The suites with their workloads; an empty list means all.
 const SUITES: [(&str, &[&str]); 2] = [
     ("applications", &[]),
     ("imaging", &["harris", "stencil_chain32", "depthwise_separable", "conv_layer_relu"]),
 ];
 
-/// All applications whose name contains something.
+/// All applications whose name contains a text.
 pub(super) fn applications(only: &str) -> Result<Vec<Application>, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();

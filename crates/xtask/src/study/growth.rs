@@ -1,18 +1,18 @@
-//! How the time to schedule a program grows with its stages: chains of stencils by the full beam.
+//! Scheduling time over the number of stages: stencil chains with full beam search.
 
 use std::fmt::Write;
 
 use tensorwright_lang::Module;
 
-use super::Options;
+use super::StudyOptions;
 use super::svg::{self, Axis, text};
 use super::switches::{Switches, search};
 
 /// The lengths of the chains.
 const STAGES: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-/// Prints a line for each length, the exponent that fits, and writes the plot.
-pub(super) fn run(options: &Options) -> Result<(), String> {
+/// Prints a line per length and the fitted exponent, and writes the plot.
+pub(super) fn run(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     println!(
         "| stages | states | costs of groups | frozen | seconds |\n| --- | --- | --- | --- | --- |"
@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// A chain of so many stencils of five taps, with clamped borders.
+/// A chain of five-tap stencils with clamped borders.
 pub(super) fn chain(stages: usize) -> String {
     let mut text = format!("def chain(float(H,W) s0) -> (s{stages}) {{\n");
     for n in 1..=stages {
@@ -56,7 +56,7 @@ pub(super) fn chain(stages: usize) -> String {
     text + "}\n"
 }
 
-/// `factor` and `exponent` of the power of x that is closest to y, by least squares of logarithms.
+/// `factor` and `exponent` of the least-squares power law, on logarithms.
 fn fit(points: &[(f64, f64)]) -> (f64, f64) {
     let count = points.len() as f64;
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
@@ -75,7 +75,7 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 50.0;
 
-/// The plot: both axes are logarithmic, and the line is the fit.
+/// The plot, with logarithmic axes and the fit as a line.
 fn plot(points: &[(f64, f64)], factor: f64, exponent: f64) -> String {
     let least = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let most = points.iter().map(|point| point.1).fold(0.0, f64::max);

@@ -1,11 +1,13 @@
-//! What the search over pipelines is worth, and what makes it fast: tables 1 to 3 and figure 7 of Anderson et al. 2021 on the
-//! applications of the benchmarks, and how scheduling time grows with the stages of a program.
+//! Studies of the pipeline search.
+//!
+//! Tables 1 to 3 and figure 7 of Anderson et al. 2021 on the benchmark applications, and scheduling
+//! time over the number of stages.
 //!
 //! | command | what it prints |
 //! | --- | --- |
-//! | `study states` | table 1: states that the beam asks about, with sampling and freezing on and off, and the cost of what it finds |
-//! | `study times` | tables 2 and 3: seconds, with memoization on and off as well |
-//! | `study throughput` | figure 7: what the schedules take that were found, the first and the best of five |
+//! | `study states` | table 1: states evaluated with sampling and freezing on and off, and costs |
+//! | `study times` | tables 2 and 3: seconds, also with memoization on and off |
+//! | `study throughput` | figure 7: run times of the schedules, first and best of five |
 //! | `study growth` | scheduling time of chains of 4 to 256 stencils, and a plot |
 
 mod applications;
@@ -25,24 +27,24 @@ use crate::arguments::{self, number};
 
 /// The options of a study.
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
-    /// Which one.
+pub(crate) struct StudyOptions {
+    /// Which study.
     what: String,
-    /// The command `tensorwright`, whose processes measure schedules.
+    /// The `tensorwright` executable, whose processes measure schedules.
     command: PathBuf,
-    /// Applications whose name contains this.
+    /// Selects applications whose name contains this.
     only: String,
-    /// The workers that schedules are for.
+    /// The number of threads of schedules.
     threads: usize,
-    /// How long one search may take.
+    /// The time limit of one search.
     longest: Duration,
-    /// Searches of each kind, which differ by their seed.
+    /// Searches of each kind, with different seeds.
     seeds: u64,
-    /// Where a plot goes.
+    /// The output file of the plot.
     plot: Option<PathBuf>,
 }
 
-impl Options {
+impl StudyOptions {
     /// Reads the arguments after the command's name.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let Some((what, rest)) = arguments.split_first() else {
@@ -74,7 +76,7 @@ impl Options {
         Ok(options)
     }
 
-    /// This machine, with the workers that schedules are for.
+    /// This machine with the selected threads.
     fn goal(&self) -> Result<Goal, String> {
         let target = Target::native().map_err(|error| error.to_string())?;
         Ok(Goal::new(target).with_threads(self.threads))
@@ -82,7 +84,7 @@ impl Options {
 }
 
 /// Runs a study.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &StudyOptions) -> Result<ExitCode, String> {
     match options.what.as_str() {
         "states" => tables::states(options)?,
         "times" => tables::times(options)?,

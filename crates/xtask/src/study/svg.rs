@@ -1,9 +1,9 @@
-//! What the plots of the studies are drawn with.
+//! SVG plots.
 
 use std::fmt::Display;
 use std::path::Path;
 
-/// From a number to a place on a logarithmic axis.
+/// A logarithmic axis.
 pub(super) struct Axis {
     pub(super) low: f64,
     pub(super) high: f64,
@@ -17,12 +17,12 @@ impl Axis {
     }
 }
 
-/// A text beside a place.
+/// A text next to a point.
 pub(super) fn text(x: f64, y: f64, anchor: &str, text: impl Display) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
-/// A line of the grid.
+/// A grid line.
 pub(super) fn line(from: (f64, f64), to: (f64, f64), colour: &str) -> String {
     let ((x1, y1), (x2, y2)) = (from, to);
     format!(
@@ -30,7 +30,7 @@ pub(super) fn line(from: (f64, f64), to: (f64, f64), colour: &str) -> String {
     )
 }
 
-/// Other colours where pages are dark.
+/// Colours for dark pages.
 const STYLE: &str = r##"<style>
 @media (prefers-color-scheme: dark) {
 [fill="#222222"] { fill: #d6dbe1; }
@@ -51,7 +51,7 @@ pub(super) fn document(width: f64, height: f64, parts: &[String]) -> String {
     )
 }
 
-/// Writes a plot, and says so.
+/// Writes a plot and prints its path.
 pub(super) fn write(path: &Path, svg: &str) -> Result<(), String> {
     std::fs::write(path, svg).map_err(|error| format!("{}: {error}", path.display()))?;
     println!("wrote {}", path.display());

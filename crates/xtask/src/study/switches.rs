@@ -1,4 +1,4 @@
-//! One search with some of what makes it fast switched off.
+//! A search with some optimisations switched off.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tensorwright_policy::{PipelineSearch, pipeline_search};
 
 use crate::processor::thread_seconds;
 
-/// What is on.
+/// The enabled optimisations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Switches {
     pub(super) memoization: bool,
@@ -18,7 +18,7 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// With memoization, as table 1 has them: the last one is without the others.
+    /// With memoization, as in table 1: the last one is without the others.
     pub(super) const FOUR: [Self; 4] = [
         Self { memoization: true, sampling: true, freezing: true },
         Self { memoization: true, sampling: true, freezing: false },
@@ -26,13 +26,13 @@ impl Switches {
         Self { memoization: true, sampling: false, freezing: false },
     ];
 
-    /// All, as table 2 has them: the last one is without any.
+    /// All combinations, as in table 2: the last one is without any.
     pub(super) fn eight() -> Vec<Self> {
         let without = Self::FOUR.map(|switches| Self { memoization: false, ..switches });
         Self::FOUR.into_iter().chain(without).collect()
     }
 
-    /// What is on, as the head of a column.
+    /// The column head.
     pub(super) fn head(self) -> String {
         let named =
             [(self.memoization, "memo"), (self.sampling, "sampling"), (self.freezing, "freezing")];
@@ -41,7 +41,7 @@ impl Switches {
         if on.is_empty() { "none".to_owned() } else { on.join(", ") }
     }
 
-    /// What is on beside memoization.
+    /// The enabled optimisations except memoization.
     pub(super) fn beside_memoization(self) -> String {
         let head = (Self { memoization: false, ..self }).head();
         if head == "none" { "neither".to_owned() } else { head }
@@ -56,24 +56,24 @@ impl Switches {
     }
 }
 
-/// What a search found, and the processor time that it took.
-pub(super) struct Found {
+/// The result of a search, and its CPU time.
+pub(super) struct SearchResult {
     pub(super) outcome: Outcome,
     pub(super) time: Duration,
-    /// Whether it was ended before it was done.
+    /// Whether the time limit ended it.
     pub(super) is_ended: bool,
     pub(super) pipeline: Box<dyn PipelineSearch>,
 }
 
-/// Searches with a full beam, for a limited time.
+/// A full beam search with a time limit.
 pub(super) fn search(
     program: &Program,
     goal: &Goal,
     switches: Switches,
     seed: u64,
     longest: Duration,
-) -> Result<Found, String> {
-    // Others on the machine add nothing to it.
+) -> Result<SearchResult, String> {
+    // CPU time excludes other work on the machine.
     let start = thread_seconds();
     let taken = || Duration::from_secs_f64((thread_seconds() - start).max(0.0));
     let pipeline = pipeline_search(program, goal, None).map_err(|error| error.to_string())?;
@@ -82,5 +82,5 @@ pub(super) fn search(
         is_ended |= taken() > longest;
         !is_ended
     });
-    Ok(Found { outcome, time: taken(), is_ended, pipeline })
+    Ok(SearchResult { outcome, time: taken(), is_ended, pipeline })
 }

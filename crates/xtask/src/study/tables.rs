@@ -2,17 +2,18 @@
 
 use super::applications::applications;
 use super::switches::{Switches, search};
-use super::{Options, mean};
+use super::{StudyOptions, mean};
 
-/// The seconds of a search, and whether it was ended before its end.
+/// The seconds of a search, and whether the time limit ended it.
 type Timed = (f64, bool);
 
-/// What is made of the searches of a program, by place.
+/// A statistic over the searches of a program, by column.
 type Figure<'a> = &'a dyn Fn(&[Timed], usize) -> f64;
 
-/// Prints table 1: the states that are asked about; before them, those of which the cost is computed with all three. Costs are
-/// those of what is found, by the model, over that with neither sampling nor freezing.
-pub(super) fn states(options: &Options) -> Result<(), String> {
+/// Prints table 1: evaluated states, preceded by the number of costed states with all three
+/// optimisations. Costs are the model's cost of the result, relative to that without sampling and
+/// freezing.
+pub(super) fn states(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let mut head = "| application | stages | computed, all three |".to_owned();
     for switches in Switches::FOUR {
@@ -57,7 +58,7 @@ pub(super) fn states(options: &Options) -> Result<(), String> {
 }
 
 /// Prints table 2, and then table 3.
-pub(super) fn times(options: &Options) -> Result<(), String> {
+pub(super) fn times(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let all = Switches::eight();
     let mut head = "| application |".to_owned();

@@ -1,4 +1,4 @@
-//! Figure 7: what the schedules take that a beam finds with sampling and freezing on and off.
+//! Figure 7: run times of the beam's schedules, with sampling and freezing on and off.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use tensorwright_schedule::Schedule;
 
 use super::applications::{Application, applications};
 use super::svg::{self, Axis, text};
-use super::switches::{Found, Switches, search};
-use super::{Options, mean};
+use super::switches::{SearchResult, Switches, search};
+use super::{StudyOptions, mean};
 
-/// So many schedules of a search are measured.
+/// The schedules measured per search.
 const TOP: usize = 5;
 
-/// So many states are tried at most: some mean no schedule, or the same one.
+/// The states tried at most: some have no schedule, or the same one.
 const TRIES: usize = 64;
 
-/// How often each schedule is measured; the least time counts.
+/// The measurements per schedule; the minimum counts.
 const TIMES: usize = 2;
 
-/// How long to wait for what is being built and run.
+/// The polling interval for builds and runs.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Prints, for one shot and the best of five, times over those of the best of five with both on: medians over the seeds.
-/// Above 1 is faster. Writes them as a plot as well.
-pub(super) fn run(options: &Options) -> Result<(), String> {
+/// Prints speeds for one shot and for the best of five, relative to the best of five with both
+/// optimisations: medians over the seeds. Above 1 is faster. Also writes a plot.
+pub(super) fn run(options: &StudyOptions) -> Result<(), String> {
     let goal = options.goal()?;
     let heads = Switches::FOUR.map(Switches::beside_memoization);
     let columns =
@@ -62,7 +62,8 @@ const ROW: f64 = 22.0;
 /// The switches' colours, in the order of [`Switches::FOUR`].
 const COLOURS: [&str; 4] = ["#2f6fb2", "#3a9a5b", "#e08a2e", "#999999"];
 
-/// The plot: a line for each application, with a ring for the first choice and a disc for the best of five.
+/// The plot: a line per application, with a ring for the first choice and a disc for the best of
+/// five.
 fn plot(heads: &[String], rows: &[(String, Vec<f64>)]) -> String {
     let height = ABOVE + ROW * (rows.len() as f64 + 1.0);
     let all = || rows.iter().flat_map(|(_, shares)| shares.iter().copied());
@@ -85,7 +86,7 @@ fn plot(heads: &[String], rows: &[(String, Vec<f64>)]) -> String {
     for (row, (name, shares)) in rows.iter().enumerate() {
         let y = ABOVE + ROW * (row as f64 + 0.5);
         parts.push(text(LEFT - 12.0, y + 4.0, "end", name));
-        // What is of most interest is drawn last, over the others.
+        // The most interesting marks are drawn last, on top.
         for (place, share) in shares.iter().enumerate().rev().filter(|(_, share)| **share > 0.0) {
             let colour = COLOURS[place % COLOURS.len()];
             let fill = if place < COLOURS.len() { "none" } else { colour };
@@ -98,8 +99,12 @@ fn plot(heads: &[String], rows: &[(String, Vec<f64>)]) -> String {
     svg::document(WIDTH, height, &parts)
 }
 
-/// Median seconds over the seeds: those of the first choice with each of the switches, then those of the best of five.
-fn times(options: &Options, goal: &Goal, application: &Application) -> Result<Vec<f64>, String> {
+/// Median seconds over the seeds: the first choice for each combination, then the best of five.
+fn times(
+    options: &StudyOptions,
+    goal: &Goal,
+    application: &Application,
+) -> Result<Vec<f64>, String> {
     let program = &application.program;
     let mut choices: Vec<Vec<Vec<Schedule>>> = Vec::new();
     for switches in Switches::FOUR {
@@ -127,8 +132,8 @@ fn times(options: &Options, goal: &Goal, application: &Application) -> Result<Ve
         .collect())
 }
 
-/// The best schedules of a search by the model, all different.
-fn schedules(found: &Found) -> Vec<Schedule> {
+/// The best different schedules of a search, by the model.
+fn schedules(found: &SearchResult) -> Vec<Schedule> {
     let mut schedules: Vec<Schedule> = Vec::new();
     for (state, _) in found.outcome.states.iter().take(TRIES) {
         if schedules.len() == TOP {
@@ -143,9 +148,9 @@ fn schedules(found: &Found) -> Vec<Schedule> {
     schedules
 }
 
-/// The least seconds of each schedule by its text; what fails has none.
+/// The minimum seconds of each schedule by its text; failures are left out.
 fn measure<'a>(
-    options: &Options,
+    options: &StudyOptions,
     goal: &Goal,
     program: &Program,
     schedules: impl Iterator<Item = &'a Schedule>,
@@ -190,7 +195,7 @@ mod tests {
         let heads = Switches::FOUR.map(Switches::beside_memoization);
         let shares = vec![0.9, 0.8, 0.7, 0.6, 1.0, 1.1, 0.3, 0.0];
         let svg = plot(&heads, &[("blur".to_owned(), shares)]);
-        // Four of the legend, and what was not measured is left out.
+        // Four in the legend; unmeasured points are left out.
         assert_eq!(svg.matches("<circle").count(), 4 + 7, "{svg}");
         assert!(svg.contains(">blur<") && svg.contains(">neither<"), "{svg}");
     }

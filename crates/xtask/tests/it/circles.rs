@@ -1,6 +1,6 @@
-//! No two files of a crate use each other, directly or by way of others: what stands below knows nothing
-//! of what stands above. A module and its own parts are one thing and may. A name that a module takes from elsewhere
-//! means the file that defines it.
+//! Checks that the module dependencies of each crate have no cycles.
+//!
+//! A module and its submodules count as one. An imported name stands for the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 type Module = Vec<String>;
 
-/// What may use what stands above it: things that are each defined by the other.
+/// Allowed cycles: mutually recursive definitions.
 const ALLOWED: &[&str] = &[
     // A subscript may be an expression, which reads at subscripts.
     "lang: program::index uses program::expr",
-    // Numbers, their bits and masks are made of each other.
+    // Floats, their bits and masks are defined by each other.
     "codegen-llvm: math::lanes::float uses math::lanes::bits",
     "codegen-llvm: math::lanes::mask uses math::lanes::float",
     // Arguments may be frozen, and what is frozen is made of arguments.
@@ -60,17 +60,17 @@ fn names_are_followed_to_the_files_that_define_them() {
     assert_eq!(target("a::b", "crate::c"), Some(module("c")));
 }
 
-/// The modules of a crate, and what the names mean that they take from others.
+/// The modules of a crate, and the meaning of imported names.
 struct Names {
     modules: BTreeSet<Module>,
     known: BTreeMap<Module, Module>,
 }
 
 impl Names {
-    /// The module that defines what a path leads to.
+    /// The module that defines a path.
     fn definition(&self, path: &[String]) -> Option<Module> {
         let mut path = path.to_vec();
-        // As often as names are taken from each other; no chain is longer.
+        // Follows re-exports; no chain is longer.
         for _ in 0..8 {
             let length = (0..=path.len()).rev().find(|n| self.modules.contains(&path[..*n]))?;
             let taken = path.get(..=length).and_then(|name| self.known.get(name));
@@ -83,7 +83,7 @@ impl Names {
     }
 }
 
-/// The names that a module takes from others, with what they mean.
+/// The imported names of a module, with their meaning.
 fn names(module: &[String], text: &str, modules: &BTreeSet<Module>) -> BTreeMap<Module, Module> {
     let text = code(text);
     let mut names = BTreeMap::new();
@@ -103,7 +103,7 @@ fn names(module: &[String], text: &str, modules: &BTreeSet<Module>) -> BTreeMap<
     names
 }
 
-/// A path from the root on; `None` if it leads to another crate.
+/// An absolute path; `None` for another crate.
 fn absolute(module: &[String], path: &[String], modules: &BTreeSet<Module>) -> Option<Module> {
     let first = path.first()?;
     let mut full: Module = if first == "crate" { Vec::new() } else { module.to_vec() };
@@ -121,7 +121,7 @@ fn absolute(module: &[String], path: &[String], modules: &BTreeSet<Module>) -> O
     Some(full)
 }
 
-/// What uses what, of the files that are part of a circle or between two.
+/// The dependencies between files on cycles.
 fn circles(src: &Path, mut is_allowed: impl FnMut(&str) -> bool) -> Vec<String> {
     let mut files = Vec::new();
     collect(src, src, &mut files);
@@ -138,7 +138,7 @@ fn circles(src: &Path, mut is_allowed: impl FnMut(&str) -> bool) -> Vec<String> 
         let used = used.filter(|used| !is_allowed(&edge(module, used)));
         uses.entry((*module).clone()).or_default().extend(used);
     }
-    // Whatever uses nothing that is left, or is used by nothing that is left, is part of no circle.
+    // Removes files without dependencies or dependents, which are on no cycle.
     loop {
         let used: BTreeSet<Module> = uses.values().flatten().cloned().collect();
         let before = uses.len();
@@ -169,13 +169,13 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<(Module, PathBuf)>) {
     }
 }
 
-/// The other module that a path leads to; `None` for a part of this one and what it is a part of.
+/// The target module of a path; `None` within a module and its parents.
 fn target(module: &[String], path: &[String], names: &Names) -> Option<Module> {
     let full = names.definition(&absolute(module, path, &names.modules)?)?;
     (!full.starts_with(module) && !module.starts_with(&full)).then_some(full)
 }
 
-/// The paths of a text from `crate`, `super` and `self` on.
+/// All paths that begin with `crate`, `super` or `self`.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let text = code(text);
     let mut found = Vec::new();
@@ -192,7 +192,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// A text without its comments and tests.
+/// A text without comments and tests.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -204,7 +204,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// Adds the paths of `a::b` or `a::{b, c}`, and returns what follows.
+/// Adds the paths of `a::b` or `a::{b, c}`, and returns the rest.
 fn tree<'t>(text: &'t str, before: &[String], found: &mut Vec<Vec<String>>) -> &'t str {
     let text = text.trim_start();
     if let Some(mut rest) = text.strip_prefix('{') {
@@ -216,7 +216,7 @@ fn tree<'t>(text: &'t str, before: &[String], found: &mut Vec<Vec<String>>) -> &
                 None => {}
             }
             let after = tree(rest, before, found);
-            // A star, or a name behind `as`.
+            // A star, or a name after `as`.
             rest = after.find([',', '}']).map_or("", |end| &after[end..]);
         }
     }

@@ -1,4 +1,4 @@
-//! Lists in what is not Rust are complete: words of the language, names of processors. Versions there are the workspace's.
+//! Checks keyword and processor lists and versions outside of Rust sources.
 
 use std::fs;
 use std::path::Path;

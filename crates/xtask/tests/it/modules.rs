@@ -1,4 +1,4 @@
-//! Every file of Rust is a module of its crate, and the tests of a crate are one program.
+//! Checks that every Rust file is a module, with one test program per crate.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,19 +17,19 @@ fn is_rust(path: &Path) -> bool {
     path.extension().and_then(OsStr::to_str) == Some("rs")
 }
 
-/// What the file or the folder with a `mod.rs` is called as a module.
+/// The module name of a file or of a folder with `mod.rs`.
 fn module(path: &Path) -> Option<&str> {
     (is_rust(path) || path.join("mod.rs").exists()).then(|| path.file_stem()?.to_str()).flatten()
 }
 
-/// The text of the files that can declare the modules of a folder.
+/// The text of the files that can declare a folder's modules.
 fn parents(folder: &Path) -> String {
     let inside = ["lib.rs", "main.rs", "mod.rs"].map(|name| folder.join(name));
     let beside = folder.with_extension("rs");
     inside.into_iter().chain([beside]).filter_map(|file| fs::read_to_string(file).ok()).collect()
 }
 
-/// Modules below a folder that nothing declares.
+/// Undeclared modules in a folder.
 fn forgotten(folder: &Path, all: &mut Vec<PathBuf>) {
     let declared = parents(folder);
     for path in children(folder) {
@@ -54,7 +54,7 @@ fn every_file_is_a_module() {
             forgotten(&folder, &mut all);
         }
     }
-    // Programs of their own, and a file that a test and an example include by its path.
+    // Separate programs, and a file that a test and an example include by path.
     all.retain(|path| !path.parent().is_some_and(|folder| folder.ends_with("src/bin")));
     all.retain(|path| !path.ends_with("support/landscape.rs"));
     assert!(all.is_empty(), "no module declares {all:?}");

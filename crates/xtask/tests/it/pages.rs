@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 const PAGES: [&str; 4] =
     ["CONTRIBUTING.md", "ARCHITECTURE.md", "docs/adding.md", "docs/internals.md"];
 
-/// What ends the name of a file.
+/// Extensions of file names.
 const ENDS: [&str; 9] = [".rs", ".py", ".md", ".tc", ".json", ".js", ".toml", ".c", ".test"];
 
-/// What starts a path that is made by a build or a run.
+/// Prefixes of generated paths.
 const MADE: [&str; 2] = ["target/", "_native"];
 
 fn root() -> PathBuf {
@@ -67,7 +67,7 @@ fn spans_paths_and_definitions_are_told_apart() {
     assert!(defines("macro_rules! storage {", "storage!") && !defines("use a::Type;", "Type"));
 }
 
-/// What a page has between backquotes.
+/// A text between backquotes.
 struct Span<'t> {
     text: &'t str,
     start: usize,
@@ -99,7 +99,7 @@ fn is_name(text: &str) -> bool {
         && text.trim_end_matches('!').chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether a text names a file or a folder, and not one that stands for others.
+/// Whether a text names a file or folder, without placeholders.
 fn is_path(text: &str) -> bool {
     let is_one = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
     let stands_for_others = text.contains("E0xxx")
@@ -109,7 +109,7 @@ fn is_path(text: &str) -> bool {
     is_one && !stands_for_others && (ends || text.contains('/'))
 }
 
-/// The files and folders, from the root on.
+/// All files and folders, from the workspace root.
 fn files() -> Vec<PathBuf> {
     fn collect(folder: &Path, from: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -129,7 +129,7 @@ fn files() -> Vec<PathBuf> {
     found
 }
 
-/// The files that a path means: one from the root on, or all that end so.
+/// The files of a path: from the root, or all with that ending.
 fn named(files: &[PathBuf], path: &str) -> Vec<PathBuf> {
     let whole = Path::new(path);
     match files.iter().find(|file| *file == whole) {
@@ -138,7 +138,7 @@ fn named(files: &[PathBuf], path: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Whether a text of Rust defines a name.
+/// Whether a Rust source defines a name.
 fn defines(text: &str, name: &str) -> bool {
     let plain = name.trim_end_matches('!');
     let words = ["fn", "struct", "enum", "trait", "const", "static", "type", "macro_rules!"];

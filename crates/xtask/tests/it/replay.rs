@@ -1,4 +1,4 @@
-//! What tuning keeps of defects of the compiler can be replayed.
+//! Replays the defect cases that the tuner writes.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     module.defs().next().unwrap().bind(sizes.iter().copied()).unwrap()
 }
 
-/// Replays what a tuner keeps of a candidate; whether all is well, and what is said.
+/// Replays a case that the tuner wrote; returns success and the output.
 fn replay(tuner: &Tuner, schedule: &str, outcome: &Outcome) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kept.case");
@@ -71,7 +71,7 @@ fn a_defect_that_is_still_there_is_found_again() {
         &format!("def copy(float({dims}) A) -> (B) {{ B({list}) = A({list}) }}"),
         &[("N", 3)],
     );
-    // Accepted step by step, and then not lowered: tails inside each other.
+    // Accepted step by step, but not lowered: nested tails.
     let tails: String = axes.iter().map(|axis| format!("B: split {axis} 2 [peel]\n")).collect();
     let outcome = Outcome::BuildFailed { reason: "refused".to_owned() };
     for (schedule, words) in

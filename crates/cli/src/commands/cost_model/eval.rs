@@ -9,10 +9,10 @@ use tensorwright_pipeline::{ModelEvaluation, Samples, Training, Weights, judge, 
 use crate::args::{Format, OutputArgs};
 use crate::failure::{InFormat, Outcome};
 
-/// Judge a cost model by samples: how good its choices are among the schedules that were measured
+/// Evaluate a cost model on samples
 ///
-/// `first` is the time of the schedule that the model likes best over that of the fastest one, `of five` that of the best of
-/// its first five. 1 is perfect. The analytical model is judged beside it.
+/// `first` is the time of the model's favourite schedule divided by that of the fastest one; `of
+/// five` is the best of its first five. 1 is perfect. The analytical model is evaluated next to it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright cost-model eval samples.jsonl
@@ -23,12 +23,12 @@ pub(super) struct EvalArgs {
     #[arg(value_name = "SAMPLES.jsonl", required = true)]
     samples: Vec<PathBuf>,
 
-    /// What is judged; without it, the weights that come with this version
+    /// The weights to evaluate [default: those of this version]
     #[arg(long, value_name = "WEIGHTS.json")]
     weights: Option<PathBuf>,
 
-    /// Judge what is learned from these samples themselves: in so many rounds, each program by weights that were learned
-    /// from the programs of the other rounds
+    /// Cross-validate on these samples in N folds: each program is judged by weights trained on the
+    /// other folds
     #[arg(long, value_name = "N", conflicts_with = "weights", value_parser = clap::value_parser!(u16).range(2..=100))]
     folds: Option<u16>,
 
@@ -36,7 +36,7 @@ pub(super) struct EvalArgs {
     output: OutputArgs,
 }
 
-/// Judges.
+/// Evaluates a model.
 pub(super) fn run(args: &EvalArgs) -> Outcome {
     let format = args.output.format;
     let samples = super::samples(args.samples.iter().map(PathBuf::as_path), format)?;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &EvalArgs) -> Outcome {
     Ok(())
 }
 
-/// Judges each program by what was learned from programs of other folds, in the order of the samples.
+/// Judges each program by weights trained on the other folds, in the order of the samples.
 fn cross_validated(samples: &Samples, folds: usize) -> Vec<ModelEvaluation> {
     let programs = samples.programs();
     let of_fold = |fold: usize, inside: bool| {

@@ -19,28 +19,29 @@ use crate::failure::{Failure, InFormat, Outcome};
 use crate::files;
 use crate::sizes::SizeList;
 
-/// Measure schedules of programs of several stages, for a cost model to learn from
+/// Measure schedules of multi-stage programs as training samples
 ///
-/// Random pipelines are made of the building blocks of image processing; `--file` measures a program of yours. Schedules are
-/// verified before they are timed. What is measured is added to the file; the same command goes on after an interruption.
+/// Random pipelines are made of building blocks of image processing; `--file` measures your
+/// program. Schedules are verified before they are timed. Samples are appended to the file; the
+/// same command resumes an interrupted run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright cost-model measure samples.jsonl --random 100
   tensorwright cost-model measure mine.jsonl --file examples/kernels/harris.tc --size H=512,W=512")]
 pub(super) struct MeasureArgs {
-    /// The file that samples are added to
+    /// The file to append samples to
     #[arg(value_name = "SAMPLES.jsonl")]
     samples: PathBuf,
 
-    /// So many random pipelines
+    /// How many random pipelines to measure
     #[arg(long, value_name = "N", default_value_t = 0)]
     random: u64,
 
-    /// A program of yours
+    /// A program to measure
     #[arg(long, value_name = "FILE.tc")]
     file: Option<PathBuf>,
 
-    /// The definition in it, if there are several
+    /// The definition; optional if the file has only one
     #[arg(long, value_name = "NAME")]
     def: Option<String>,
 
@@ -48,15 +49,15 @@ pub(super) struct MeasureArgs {
     #[arg(long = "size", value_name = "NAME=VALUE")]
     sizes: Vec<SizeList>,
 
-    /// Schedules of each program, at most
+    /// Schedules per program, at most
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     schedules: u16,
 
-    /// The longest that one program may take, in seconds
+    /// The time limit per program, in seconds
     #[arg(long, value_name = "S", default_value_t = 20)]
     longest: u64,
 
-    /// The first random pipeline; decides the schedules and the inputs as well
+    /// The first random pipeline; also seeds the schedules and the inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
@@ -67,12 +68,12 @@ pub(super) struct MeasureArgs {
     output: OutputArgs,
 }
 
-/// Measures.
+/// Measures samples.
 pub(super) fn run(args: &MeasureArgs, worker: WorkerCommand) -> Outcome {
     let format = args.output.format;
     let goal = crate::commands::goal(&args.target).in_format(format)?;
     let Target::Cpu(cpu) = &goal.target else {
-        let text = "cost models of pipelines are for processors so far\n  help: `--target native`";
+        let text = "cost models of pipelines support only CPUs\n  help: `--target native`";
         return Err(failure(&std::io::Error::other(text), format));
     };
     let machine = Machine::of(&goal.for_target(cpu.clone()));
@@ -86,7 +87,7 @@ pub(super) fn run(args: &MeasureArgs, worker: WorkerCommand) -> Outcome {
         known.list.iter().map(|sample| (sample.program.as_str(), sample.threads)).collect();
     let count = args.random.saturating_add(u64::from(own.is_some()));
     let seeds = args.seed..args.seed.saturating_add(args.random);
-    // Random pipelines are made one at a time: there may be any number of them.
+    // Random pipelines are made lazily: there may be any number of them.
     let programs = own.into_iter().map(Ok).chain(seeds.map(random_program));
     let stop = stop_on_signals();
     let wrong = |error: std::io::Error| {
@@ -110,7 +111,7 @@ pub(super) fn run(args: &MeasureArgs, worker: WorkerCommand) -> Outcome {
             longest: Duration::from_secs(args.longest),
             seed: args.seed.wrapping_add(number as u64),
         };
-        // A program that cannot be measured here is passed over, and said.
+        // A program that cannot be measured here is skipped with a message.
         let found = measure(&name, &program, &plan, &stop).unwrap_or_else(|error| {
             eprintln!("{name}: {error}");
             Vec::new()
@@ -132,7 +133,7 @@ pub(super) fn run(args: &MeasureArgs, worker: WorkerCommand) -> Outcome {
     Ok(())
 }
 
-/// What the file has so far; it is begun if it is not there. A line that an interrupted run left unfinished goes away.
+/// The samples in the file so far; creates a missing file and drops an incomplete last line.
 fn known(args: &MeasureArgs, goal: &Goal, machine: &Machine) -> Result<Samples, Failure> {
     let format = args.output.format;
     let empty = || {
@@ -156,7 +157,7 @@ fn known(args: &MeasureArgs, goal: &Goal, machine: &Machine) -> Result<Samples, 
     Ok(known)
 }
 
-/// The program of the command line, with a name that tells it apart from others.
+/// The program of the command line, under a distinct name.
 fn own_program(args: &MeasureArgs) -> Result<Option<(String, Program)>, Failure> {
     let format = args.output.format;
     let Some(path) = &args.file else { return Ok(None) };

@@ -11,9 +11,10 @@ use crate::commands::tune::{failure, stop_on_signals};
 use crate::failure::{InFormat, Outcome};
 use crate::files;
 
-/// Learn the weights of a cost model from samples
+/// Train the weights of a cost model on samples
 ///
-/// One of six programs is not learned from; the weights that do best on those are kept. Ctrl-C ends early and keeps them.
+/// One program in six is held out for validation; the weights with the best validation result are
+/// kept. Ctrl-C stops early and keeps them.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   tensorwright cost-model train samples.jsonl --output weights.json")]
@@ -26,15 +27,15 @@ pub(super) struct TrainArgs {
     #[arg(short, long, value_name = "WEIGHTS.json")]
     output: PathBuf,
 
-    /// Start with these weights
+    /// Initial weights
     #[arg(long, value_name = "WEIGHTS.json")]
     from: Option<PathBuf>,
 
-    /// How often all programs are gone through
+    /// Training epochs
     #[arg(long, value_name = "N", default_value_t = Training::default().epochs)]
     epochs: usize,
 
-    /// Decides what is not learned from, and the first weights
+    /// The seed of the held-out programs and of the initial weights
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
@@ -42,7 +43,7 @@ pub(super) struct TrainArgs {
     format: OutputArgs,
 }
 
-/// Trains.
+/// Trains weights.
 pub(super) fn run(args: &TrainArgs) -> Outcome {
     let format = args.format.format;
     let samples = super::samples(args.samples.iter().map(PathBuf::as_path), format)?;
@@ -60,10 +61,7 @@ pub(super) fn run(args: &TrainArgs) -> Outcome {
     let weights = train(&samples, &training, from.as_ref(), &mut |epoch, loss, judged| {
         least = least.min(judged);
         if format == Format::Text && (epoch + 1) % 25 == 0 {
-            eprintln!(
-                "epoch {}: loss {loss:.4}, on programs not learned from {judged:.4}",
-                epoch + 1
-            );
+            eprintln!("epoch {}: training loss {loss:.4}, validation loss {judged:.4}", epoch + 1);
         }
         !stop.load(Ordering::Relaxed)
     });
@@ -71,7 +69,7 @@ pub(super) fn run(args: &TrainArgs) -> Outcome {
     let about = weights.provenance();
     match format {
         Format::Text => println!(
-            "learned from {} schedules of {} programs on {}; loss on those not learned from {least:.4}: {}",
+            "trained on {} schedules of {} programs on {}; validation loss {least:.4}: {}",
             about.samples,
             about.programs,
             about.machine,

@@ -14,15 +14,15 @@ use crate::commands;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::report;
 
-/// What a lookup found.
-struct Found {
+/// The result of a lookup.
+struct Lookup {
     key: Key,
     program: ProgramInfo,
     best: Option<Best>,
     misses: Vec<Miss>,
 }
 
-fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
+fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Lookup, Failure> {
     let format = args.output.format;
     let bound = commands::program(&args.program).in_format(format)?;
     let goal = commands::goal(&args.target).in_format(format)?;
@@ -37,7 +37,7 @@ fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
             message: format!("there are no records at {place}"),
             help: "tune something, import records, or name another file with --db".into(),
         };
-        return Ok(Found { key, program, best: None, misses: vec![miss] });
+        return Ok(Lookup { key, program, best: None, misses: vec![miss] });
     };
     let mut best = store.best(&key).map_err(fail)?;
     if let Some(best) = &mut best {
@@ -49,7 +49,7 @@ fn look_up(db: Option<&Location>, args: &LookupArgs) -> Result<Found, Failure> {
     }
     let misses = store.why_miss(&key).map_err(fail)?;
     super::warn_of_damage(&*store);
-    Ok(Found { key, program, best, misses })
+    Ok(Lookup { key, program, best, misses })
 }
 
 /// Prints the best schedule.
@@ -78,7 +78,7 @@ pub(super) fn run(db: Option<&Location>, args: &BestArgs) -> Outcome {
     if found.best.is_some() { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// Says why nothing is found.
+/// Explains a failed lookup.
 pub(super) fn why_miss(db: Option<&Location>, args: &LookupArgs) -> Outcome {
     let found = look_up(db, args)?;
     if args.output.format == Format::Json {
@@ -98,9 +98,9 @@ fn explain(misses: &[Miss]) {
     misses.iter().for_each(|miss| eprintln!("{}", printable(&miss.to_string())));
 }
 
-/// What the best is, and where it comes from.
-fn words(found: &Found, best: &Best) -> String {
-    let Found { key, program, .. } = found;
+/// Describes the best result and its origin.
+fn words(found: &Lookup, best: &Best) -> String {
+    let Lookup { key, program, .. } = found;
     let origin = match &best.declared {
         Some(_) => "the winner of a run's finalists",
         None => "the fastest trial, not measured again against others",

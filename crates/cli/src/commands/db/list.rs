@@ -76,7 +76,7 @@ fn runs_table(runs: &[RunSummary]) -> String {
         ["run", "began (UTC)", "def", "sizes", "threads", "strategy", "seed", "trials", "ended"];
     let row = |run: &RunSummary| {
         vec![
-            // Enough to tell runs apart; `show` takes the beginning of a name.
+            // Enough to tell runs apart; `show` takes a prefix.
             run.info.id.as_str().chars().take(10).collect(),
             moment(run.info.started),
             run.def.clone(),

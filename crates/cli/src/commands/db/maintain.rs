@@ -10,7 +10,7 @@ use crate::args::Format;
 use crate::failure::Outcome;
 use crate::report;
 
-/// Removes records that nobody will look for.
+/// Removes all but the fastest trials.
 pub(super) fn collect(db: Option<&Location>, args: &GcArgs) -> Outcome {
     let format = args.output.format;
     let mut store = existing(db, format)?;

@@ -27,7 +27,7 @@ pub(super) fn run(db: Option<&Location>, args: &ShowArgs) -> Outcome {
     }
 }
 
-/// The one run whose name begins as given.
+/// The only run whose name has the given prefix.
 fn chosen(store: &dyn Store, name: &str, format: Format) -> Result<RunSummary, Failure> {
     let filter = RunFilter { id: Some(name.to_owned()), limit: 5, ..RunFilter::default() };
     let mut runs = store.runs(&filter).map_err(|error| failed(&error, format))?;
@@ -64,7 +64,7 @@ fn show_trial(store: &dyn Store, run: &RunSummary, number: u64, format: Format) 
     print(&out)
 }
 
-/// Gives trials the names that the text of their program has. Records have names by position.
+/// Renames axes and tensors in trials from positional names to those of the program.
 fn name_as_text(
     store: &dyn Store,
     run: &RunSummary,
@@ -85,7 +85,8 @@ fn name_as_text(
 fn show_run(store: &dyn Store, run: &RunSummary, args: &ShowArgs) -> Outcome {
     let format = args.output.format;
     let fail = |error| failed(&error, format);
-    let Survey { mut fastest, outcomes, origins } = survey(store, run, args.top).map_err(fail)?;
+    let TrialSummary { mut fastest, outcomes, origins } =
+        survey(store, run, args.top).map_err(fail)?;
     name_as_text(store, run, &mut fastest).map_err(fail)?;
     if format == Format::Json {
         return Ok(report::json(&serde_json::json!({
@@ -126,30 +127,30 @@ fn show_run(store: &dyn Store, run: &RunSummary, args: &ShowArgs) -> Outcome {
     print(&out)
 }
 
-/// Prints what records say, of which a terminal obeys nothing.
+/// Prints text from records with control characters escaped.
 fn print(text: &[u8]) -> Outcome {
     let text = String::from_utf8_lossy(text);
     Ok(crate::terminal::out().write_all(printable(&text).as_bytes())?)
 }
 
-/// The trials of a run.
-struct Survey {
-    /// The fastest that were timed in full.
+/// A summary of the trials of a run.
+struct TrialSummary {
+    /// The fastest fully timed trials.
     fastest: Vec<Trial>,
-    /// How often each outcome occurred.
+    /// Counts by outcome.
     outcomes: BTreeMap<String, u64>,
-    /// How many came from where.
+    /// Counts by origin.
     origins: BTreeMap<String, u64>,
 }
 
-/// Numbers of things: `3 measured, 1 crashed`.
+/// Counts as text: `3 measured, 1 crashed`.
 fn listed(counts: BTreeMap<String, u64>) -> String {
     let counts: Vec<String> =
         counts.into_iter().map(|(name, count)| format!("{count} {name}")).collect();
     counts.join(", ")
 }
 
-/// Where a trial came from.
+/// The origin of a trial.
 fn origin(trial: &Trial) -> String {
     match trial.origin {
         Origin::Unknown => "unknown".to_owned(),
@@ -157,8 +158,12 @@ fn origin(trial: &Trial) -> String {
     }
 }
 
-/// Looks at the trials of a run.
-fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_records::Result<Survey> {
+/// Summarizes the trials of a run.
+fn survey(
+    store: &dyn Store,
+    run: &RunSummary,
+    top: usize,
+) -> tensorwright_records::Result<TrialSummary> {
     let filter = RunFilter { id: Some(run.info.id.to_string()), ..RunFilter::default() };
     let (mut outcomes, mut origins) = (BTreeMap::new(), BTreeMap::new());
     let mut fastest: Vec<Trial> = Vec::new();
@@ -169,7 +174,7 @@ fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_recor
         if trial.outcome.timing().is_some_and(|timing| !timing.cut) {
             fastest.push(trial);
         }
-        // Sorting now and then keeps a long run out of memory.
+        // Sorting in between bounds the memory of a long run.
         if fastest.len() > 2 * top.saturating_add(1000) {
             fastest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
             fastest.truncate(top);
@@ -178,5 +183,5 @@ fn survey(store: &dyn Store, run: &RunSummary, top: usize) -> tensorwright_recor
     })?;
     fastest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     fastest.truncate(top);
-    Ok(Survey { fastest, outcomes, origins })
+    Ok(TrialSummary { fastest, outcomes, origins })
 }

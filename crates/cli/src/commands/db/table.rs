@@ -1,8 +1,8 @@
-//! Tables and numbers for people.
+//! Text tables and number formatting.
 
 use std::collections::BTreeMap;
 
-/// Columns aligned, two spaces between them; numbers, which begin with a digit, to the right.
+/// Aligns columns, two spaces apart; cells that begin with a digit are right-aligned.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |text: &str| text.chars().count();
     let columns = head.len();
@@ -30,13 +30,13 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     line(head.to_vec()) + &body.collect::<String>()
 }
 
-/// Sizes as `--size` takes them.
+/// Sizes in the syntax of `--size`.
 pub(super) fn sizes(sizes: &BTreeMap<String, i64>) -> String {
     let list: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
     if list.is_empty() { "-".to_owned() } else { list.join(",") }
 }
 
-/// A number of things: `1 trial`, `2 trials`.
+/// A count with its noun: `1 trial`, `2 trials`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
@@ -46,7 +46,7 @@ pub(super) fn gflops(flops: f64, seconds: f64) -> String {
     format!("{:.1}", flops / seconds / 1e9)
 }
 
-/// A number of bytes with a unit that suits it.
+/// A number of bytes with a suitable unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         b if b >= 10 << 20 => format!("{} MiB", b >> 20),

@@ -24,7 +24,7 @@ pub(super) fn export(db: Option<&Location>, args: &ExportArgs) -> Outcome {
             Shape::Lines => terminal::json(),
             Shape::Csv => terminal::out(),
         };
-        let mut out = Remembering { out, error: None };
+        let mut out = ErrorKeepingWriter { out, error: None };
         let result = write(&*store, args.shape, &filter, &mut out, Path::new("standard output"));
         return match out.error {
             Some(error) => Err(Failure::Output(error)),
@@ -71,13 +71,13 @@ fn write(
     out.flush().map_err(fail)
 }
 
-/// Remembers why writing failed: a reader that has gone away is no problem.
-struct Remembering<W> {
+/// A writer that keeps its error: a closed pipe is not a failure.
+struct ErrorKeepingWriter<W> {
     out: W,
     error: Option<std::io::Error>,
 }
 
-impl<W: Write> Write for Remembering<W> {
+impl<W: Write> Write for ErrorKeepingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.out.write(bytes).inspect_err(|error| self.error = Some(error.kind().into()))
     }

@@ -1,4 +1,5 @@
-//! The checks, one function each. What the system says is read from files under a root, so that tests can have others.
+//! The checks, one function each.
+//! They read system files below a root folder, which tests replace.
 
 use std::fs;
 use std::hint::black_box;
@@ -135,7 +136,7 @@ fn load(machine: &Machine, root: &Path) -> Finding {
     Finding::good(check, found)
 }
 
-/// The same work again and again: what differs is not the work.
+/// Repeats the same work, so that all variation comes from the machine.
 fn steadiness() -> Finding {
     let check = "steadiness";
     let work = || {
@@ -251,7 +252,7 @@ fn records() -> Finding {
     }
 }
 
-/// Runtimes of devices: most machines lack one, and nothing is wrong with that.
+/// Device runtimes: most machines lack some, which is fine.
 fn devices() -> Vec<Finding> {
     let finding = |listing: tensorwright_device::Listing| {
         let api = listing.api.to_string();
@@ -277,7 +278,7 @@ mod tests {
     use super::super::Verdict;
     use super::*;
 
-    /// A root with these files.
+    /// A root folder with these files.
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {

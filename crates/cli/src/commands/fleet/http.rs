@@ -1,4 +1,6 @@
-//! A server of a few pages that can only be read: one request per connection, and nothing that a client does takes long.
+//! A read-only HTTP server for a few pages.
+//!
+//! It serves one request per connection, with time limits for clients.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -6,19 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest head of a request.
+/// The longest request head.
 const MOST_BYTES: usize = 8 << 10;
 
-/// How long a client may take to ask, and to take the answer.
+/// The time limit for reading a request, and for sending a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Clients that are answered at the same time.
+/// The most concurrent clients.
 const MOST_CLIENTS: usize = 32;
 
-/// How long the server waits before it looks whether it is to end.
+/// How often the server checks whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
-/// An answer.
+/// A response.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) kind: &'static str,
@@ -31,13 +33,13 @@ impl Answer {
     }
 }
 
-/// Answers until it is told to end. Paths come without what follows a `?`.
+/// Serves until it is told to stop. Paths come without their query string.
 pub(super) fn serve(
     listener: &TcpListener,
     stop: &AtomicBool,
     answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
 ) -> std::io::Result<()> {
-    // Others than this machine may ask only if somebody has said so; then they may name it as they like.
+    // Only an explicit address lets other machines connect; then any host name is allowed.
     let is_private = listener.local_addr()?.ip().is_loopback();
     listener.set_nonblocking(true)?;
     let answer = Arc::new(answer);
@@ -49,7 +51,7 @@ pub(super) fn serve(
                 std::thread::sleep(TICK);
                 continue;
             }
-            // The client is gone, or the system is short of something: both pass.
+            // The client has gone, or the system lacks a resource: both are transient.
             Err(_) => {
                 std::thread::sleep(TICK);
                 continue;
@@ -61,7 +63,7 @@ pub(super) fn serve(
         }
         let (answer, counted) = (Arc::clone(&answer), Arc::clone(&clients));
         let started = std::thread::Builder::new().spawn(move || {
-            // A client that goes away gets no answer.
+            // A client that disconnects gets no response.
             let _ = converse(client, is_private, answer.as_ref());
             counted.fetch_sub(1, Ordering::Relaxed);
         });
@@ -104,7 +106,7 @@ fn converse(
     client.shutdown(Shutdown::Write)
 }
 
-/// The head of a request, as far as it came in time.
+/// The request head, as far as it arrived in time.
 fn head_of(client: &mut TcpStream) -> std::io::Result<String> {
     let begun = Instant::now();
     let (mut bytes, mut some) = (Vec::new(), [0; 1024]);
@@ -118,17 +120,17 @@ fn head_of(client: &mut TcpStream) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The answer to a request, and whether its body is wanted.
+/// The response, and whether to send its body.
 fn respond(head: &str, is_private: bool, answer: &dyn Fn(&str) -> Answer) -> (Answer, bool) {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (method, path, version) = (words.next(), words.next(), words.next());
     let is_whole = head.contains("\r\n\r\n") && head.len() <= MOST_BYTES;
     let (Some(path), Some("HTTP/1.1" | "HTTP/1.0"), true) = (path, version, is_whole) else {
-        return (Answer::plain(400, "this is no request"), true);
+        return (Answer::plain(400, "not an HTTP request"), true);
     };
     if !matches!(method, Some("GET" | "HEAD")) {
-        return (Answer::plain(405, "everything here can only be read"), true);
+        return (Answer::plain(405, "this server is read-only"), true);
     }
     let header = |name: &str| {
         let found = |line: &&str| {
@@ -140,15 +142,15 @@ fn respond(head: &str, is_private: bool, answer: &dyn Fn(&str) -> Answer) -> (An
             .and_then(|line| line.split_once(':'))
             .map(|(_, value)| value.trim())
     };
-    // A page of elsewhere whose name points here must not read this.
+    // A foreign page whose host name resolves here must not read this (DNS rebinding).
     if is_private && !header("host").is_none_or(is_here) {
-        return (Answer::plain(421, "this server has another name"), true);
+        return (Answer::plain(421, "wrong host name"), true);
     }
     let path = path.split('?').next().unwrap_or_default();
     (answer(path), method == Some("GET"))
 }
 
-/// Whether a host is this machine: by a number or as `localhost`.
+/// Whether a host name is this machine: a loopback address or `localhost`.
 fn is_here(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

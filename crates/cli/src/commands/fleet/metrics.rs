@@ -1,16 +1,16 @@
-//! What is going on as Prometheus reads it (its text format, version 0.0.4).
+//! The state of a fleet in Prometheus's text format (version 0.0.4).
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use tensorwright_outcome::Outcome;
 
-use super::see::Snapshot;
+use super::snapshot::Snapshot;
 
-/// The type of the text.
+/// The content type.
 pub(super) const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The states that a worker can be in.
+/// The states of a worker.
 const STATES: [&str; 5] = ["busy", "idle", "draining", "gone", "set aside"];
 
 /// A label, between its quotes.
@@ -38,7 +38,7 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) -> fmt::Result {
     )
 }
 
-/// The text; without a snapshot it says that the server of the fleet does not answer.
+/// The metrics; without a snapshot, only that the fleet's server does not answer.
 pub(super) fn text(snapshot: Option<&Snapshot>) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -145,7 +145,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        // Every metric has its help and its type once, before its values.
+        // Every metric has one help and one type line, before its values.
         let names: Vec<&str> =
             text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         assert_eq!(names.len(), 7);

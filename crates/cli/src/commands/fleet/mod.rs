@@ -1,9 +1,9 @@
-//! `tensorwright fleet`: setting up a fleet, and what is going on in it.
+//! `tensorwright fleet`: set up and watch a fleet.
 
 mod http;
 mod metrics;
-mod see;
 mod serve;
+mod snapshot;
 mod top;
 
 use std::io::Write;
@@ -15,7 +15,7 @@ use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_fleet::{Fleet, Role, Status};
 use tensorwright_records::{Error, Location, Url};
 
-use self::see::by_name;
+use self::snapshot::by_name;
 use super::db::table::table;
 use super::worker::class_here;
 use crate::args::{Format, OutputArgs};
@@ -23,12 +23,13 @@ use crate::config::default_threads;
 use crate::failure::{Failure, Outcome};
 use crate::report;
 
-/// How long forgetting may take.
+/// The time limit of `forget`.
 const FORGETTING: Duration = Duration::from_secs(3600);
 
-/// Set up a fleet of machines that tune together, and see what is going on in it
+/// Set up and watch a fleet of machines that tune together
 ///
-/// The queue of a fleet is in the database of the records, on a PostgreSQL server. One machine needs none of this.
+/// The fleet's queue is in the records database, on a PostgreSQL server. A single machine does not
+/// need it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright fleet init --db postgres://owner@db.example/tuning
@@ -38,7 +39,7 @@ const FORGETTING: Duration = Duration::from_secs(3600);
   tensorwright fleet serve --db postgres://board@db.example/tuning     # a live page, on this machine
 A fleet is described in docs/fleet.md.")]
 pub(crate) struct FleetArgs {
-    /// The server of the fleet [default: $TENSORWRIGHT_DB]
+    /// The fleet's server [default: $TENSORWRIGHT_DB]
     #[arg(long, global = true, value_name = "URL")]
     db: Option<Location>,
 
@@ -59,86 +60,86 @@ enum FleetCommand {
     Forget(ForgetArgs),
 }
 
-/// Make the tables, functions and roles, unless they are there; takes the owner of the database
+/// Create missing tables, functions and roles; needs the owner of the database
 #[derive(Debug, Args)]
 struct InitArgs {
-    /// Take temporary tables and large objects from all users of the database, who could fill its disk with them; takes a
-    /// superuser, and a database that nobody else uses
+    /// Revoke temporary tables and large objects from all users of the database, who could fill its
+    /// disk with them; needs a superuser and a database with no other use
     #[arg(long)]
     harden: bool,
 }
 
-/// Print the class of this machine; asks no server
+/// Print the class of this machine, without contacting a server
 #[derive(Debug, Args)]
 struct ClassArgs {
-    /// The threads that parallel loops use; one for each core if nothing says it
+    /// Threads for parallel loops; one per core unless set
     #[arg(long, value_name = "N", default_value_t = default_threads(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 }
 
-/// Let a user of the database tune, work or look
+/// Give a database user a role: tune, work or read
 #[derive(Debug, Args)]
 struct AdmitArgs {
     /// The user
     user: String,
 
-    /// What the user may do
+    /// The role
     #[arg(long = "as", value_name = "ROLE", value_enum)]
     role: As,
 
-    /// A class that the user may work for, which is made if there is none; may be repeated
+    /// A class the user may work for, created if missing; may be repeated
     #[arg(long, value_name = "CLASS")]
     class: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum As {
-    /// Put candidates in, and see what became of them
+    /// Add candidates and read their outcomes
     Tune,
-    /// Lease and complete
+    /// Lease and complete candidates
     Work,
-    /// Look
+    /// Read only
     Read,
 }
 
-/// Show what waits, what is held and what is done, class by class
+/// Show waiting, leased and completed candidates by class
 #[derive(Debug, Args)]
 struct StatusArgs {
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// Give a worker no more candidates; it completes what it holds
+/// Stop leasing candidates to a worker; it completes those it holds
 #[derive(Debug, Args)]
 struct DrainArgs {
-    /// The name of the worker
+    /// The worker's name
     worker: String,
 }
 
-/// Set a worker aside: what it holds goes to others, and what it completes does not count
+/// Quarantine a worker: its leases go to others, and its results are discarded
 #[derive(Debug, Args)]
 struct QuarantineArgs {
-    /// The name of the worker
+    /// The worker's name
     worker: String,
 
-    /// Why
+    /// The reason
     #[arg(long, value_name = "TEXT", default_value = "by hand", conflicts_with = "lift")]
     reason: String,
 
-    /// Take it back
+    /// End the quarantine
     #[arg(long)]
     lift: bool,
 }
 
-/// Remove what the queue keeps of old runs that are over; their trials are records, and stay
+/// Remove the queue entries of old finished runs; their trials stay in the records
 #[derive(Debug, Args)]
 struct ForgetArgs {
-    /// Runs that began so many days ago
+    /// Runs that started at least this many days ago
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36500))]
     days: u32,
 }
 
-/// Does what is asked.
+/// Runs a subcommand.
 pub(crate) fn run(args: &FleetArgs) -> Outcome {
     let format = match &args.command {
         FleetCommand::Status(args) => args.output.format,
@@ -161,34 +162,34 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
     };
     let said = answer(&args.command, &url).map_err(fail)?;
     match said {
-        Said::Status(status) if format == Format::Json => {
+        Reply::Status(status) if format == Format::Json => {
             let rows: Vec<serde_json::Value> = status.iter().map(json).collect();
             Ok(report::json(&serde_json::json!({ "classes": rows }))?)
         }
-        Said::Status(status) => {
+        Reply::Status(status) => {
             Ok(write!(crate::terminal::out(), "{}", printable(&shown(&status)))?)
         }
-        Said::Nothing => Ok(()),
-        Said::Line(line) => Ok(writeln!(crate::terminal::out(), "{}", printable(&line))?),
-        Said::NoWorker(name) => {
+        Reply::Nothing => Ok(()),
+        Reply::Line(line) => Ok(writeln!(crate::terminal::out(), "{}", printable(&line))?),
+        Reply::NoWorker(name) => {
             let help = "`tensorwright worker` prints its name when it starts";
             Err(problem(format!("there is no worker {name}"), help, format))
         }
     }
 }
 
-/// What there is to say.
-enum Said {
+/// The output of a subcommand.
+enum Reply {
     Nothing,
     Line(String),
     Status(Vec<Status>),
     NoWorker(String),
 }
 
-fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
+fn answer(command: &FleetCommand, url: &Url) -> Result<Reply, Error> {
     let of_worker = |count: u32, name: &str, done: &str| match count {
-        0 => Said::NoWorker(name.to_owned()),
-        _ => Said::Line(format!("{name} {done}")),
+        0 => Reply::NoWorker(name.to_owned()),
+        _ => Reply::Line(format!("{name} {done}")),
     };
     match command {
         FleetCommand::Init(args) => {
@@ -196,9 +197,9 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
             if args.harden {
                 fleet.harden()?;
             }
-            Ok(Said::Line("the fleet is ready".to_owned()))
+            Ok(Reply::Line("the fleet is ready".to_owned()))
         }
-        FleetCommand::Class(_) => Ok(Said::Line(String::new())),
+        FleetCommand::Class(_) => Ok(Reply::Line(String::new())),
         FleetCommand::Admit(args) => {
             let mut fleet = Fleet::connect(url)?;
             let role = match args.role {
@@ -211,11 +212,11 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
                 fleet.add_class(class)?;
                 fleet.permit(&args.user, class)?;
             }
-            Ok(Said::Line(format!("{} is admitted", args.user)))
+            Ok(Reply::Line(format!("{} is admitted", args.user)))
         }
-        FleetCommand::Status(_) => Ok(Said::Status(Fleet::connect(url)?.status()?)),
-        FleetCommand::Top(args) => top::run(args, url).map(|()| Said::Nothing),
-        FleetCommand::Serve(args) => serve::run(args, url).map(|()| Said::Nothing),
+        FleetCommand::Status(_) => Ok(Reply::Status(Fleet::connect(url)?.status()?)),
+        FleetCommand::Top(args) => top::run(args, url).map(|()| Reply::Nothing),
+        FleetCommand::Serve(args) => serve::run(args, url).map(|()| Reply::Nothing),
         FleetCommand::Drain(args) => {
             let count = Fleet::connect(url)?.drain(&args.worker)?;
             Ok(of_worker(count, &args.worker, "gets no more candidates"))
@@ -223,7 +224,7 @@ fn answer(command: &FleetCommand, url: &Url) -> Result<Said, Error> {
         FleetCommand::Forget(args) => {
             let older = Duration::from_secs(u64::from(args.days) * 86_400);
             let count = Fleet::connect(url)?.with_limit(FORGETTING).forget(older)?;
-            Ok(Said::Line(format!("{count} candidates are forgotten")))
+            Ok(Reply::Line(format!("{count} candidates are forgotten")))
         }
         FleetCommand::Quarantine(args) => {
             let reason = Some(args.reason.as_str()).filter(|_| !args.lift);

@@ -1,4 +1,4 @@
-//! `tensorwright fleet serve`: a live page, its data, and figures for Prometheus.
+//! `tensorwright fleet serve`: a live page, its data, and Prometheus metrics.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
@@ -11,19 +11,20 @@ use tensorwright_records::{Error, Url};
 
 use super::http::{self, Answer};
 use super::metrics;
-use super::see::Snapshot;
+use super::snapshot::Snapshot;
 use crate::commands::tune::stop_on_signals;
 
-/// How old an answer may be: the server is asked as often, however many people look.
+/// The longest age of a cached snapshot, for any number of readers.
 const AGE: Duration = Duration::from_secs(1);
 
-/// How long the server of the fleet is waited for.
+/// The timeout of the fleet's server.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Serve a live page of the fleet, and figures for Prometheus at /metrics
+/// Serve a live page of the fleet, and Prometheus metrics at /metrics
 ///
-/// The page can only be read, loads nothing from elsewhere, and is for this machine alone unless --listen names another address:
-/// whoever reaches it sees it. A user that was admitted to read suffices.
+/// The page is read-only, loads no external resources, and listens on this machine only, unless
+/// --listen names another address. Anyone who can reach the address can see it. A database user
+/// with the role `read` suffices.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     /// The address to listen on
@@ -31,14 +32,14 @@ pub(super) struct ServeArgs {
     pub(super) listen: SocketAddr,
 }
 
-/// The last snapshot, and when it was taken.
+/// The last snapshot and its time.
 struct Last {
     fleet: Fleet,
     taken: Option<(Instant, Result<Snapshot, String>)>,
 }
 
 impl Last {
-    /// A snapshot that is not old.
+    /// A snapshot that is recent enough.
     fn now(&mut self) -> &Result<Snapshot, String> {
         let is_old = self.taken.as_ref().is_none_or(|(when, _)| when.elapsed() > AGE);
         if is_old {
@@ -50,7 +51,7 @@ impl Last {
     }
 }
 
-/// Serves until it is told to end.
+/// Serves until it is told to stop.
 pub(super) fn run(args: &ServeArgs, url: &Url) -> Result<(), Error> {
     let fleet = Fleet::connect(url)?.with_limit(LIMIT);
     let refused = |error: std::io::Error| Error::Invalid {
@@ -61,7 +62,7 @@ pub(super) fn run(args: &ServeArgs, url: &Url) -> Result<(), Error> {
     let address = listener.local_addr().map_err(refused)?;
     eprintln!("http://{address}/ and http://{address}/metrics, until Ctrl-C");
     if !address.ip().is_loopback() {
-        eprintln!("whoever reaches this address sees what is going on");
+        eprintln!("anyone who can reach this address can see the fleet");
     }
     let last = Mutex::new(Last { fleet, taken: None });
     let answer = move |path: &str| {

@@ -1,4 +1,4 @@
-//! `tensorwright fleet top`: what is going on, on a terminal, again and again.
+//! `tensorwright fleet top`: a live view in the terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::Ordering;
@@ -10,29 +10,29 @@ use tensorwright_fleet::{Fleet, RunStatus, WorkerStatus};
 use tensorwright_outcome::{Outcome, Seconds};
 use tensorwright_records::{Result, Url};
 
-use super::see::Snapshot;
+use super::snapshot::Snapshot;
 use crate::commands::db::table::table;
 use crate::commands::tune::stop_on_signals;
 
-/// Workers and runs that are shown.
+/// The most workers and runs to show.
 const MOST: usize = 15;
 
-/// How long the loop waits before it looks whether it is to end.
+/// How often the loop checks whether to stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Show workers, runs and throughput, anew every two seconds
+/// Show workers, runs and throughput, refreshed every two seconds
 #[derive(Debug, Args)]
 pub(super) struct TopArgs {
-    /// The seconds between two looks
+    /// The refresh interval in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     every: u64,
 
-    /// Look once; always so if standard output is no terminal
+    /// Print once and exit; the default if standard output is not a terminal
     #[arg(long)]
     once: bool,
 }
 
-/// Looks until it is told to end.
+/// Refreshes until it is told to stop.
 pub(super) fn run(args: &TopArgs, url: &Url) -> Result<()> {
     let mut fleet = Fleet::connect(url)?;
     let stop = stop_on_signals();
@@ -40,12 +40,12 @@ pub(super) fn run(args: &TopArgs, url: &Url) -> Result<()> {
     while !stop.load(Ordering::Relaxed) {
         let text = match Snapshot::take(&mut fleet) {
             Ok(snapshot) => shown(&snapshot),
-            // What passes is looked at again.
+            // A transient error is retried.
             Err(error) if is_live && tensorwright_fleet::passes(&error) => format!("{error}\n"),
             Err(error) => return Err(error),
         };
         let clear = if is_live { "\x1b[H\x1b[2J" } else { "" };
-        // Whoever reads it may have gone.
+        // The reader may have closed the pipe.
         if write!(std::io::stdout(), "{clear}{}", printable(&text)).is_err() || !is_live {
             return Ok(());
         }

@@ -19,13 +19,13 @@ use crate::commands::space::SpaceOptions;
 use crate::commands::tune::{failure, stop_on_signals};
 use crate::failure::{InFormat, Outcome};
 
-/// How often progress is said.
+/// How often progress is printed.
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// Measure every legal point of a space once, or a uniform sample
 ///
-/// What is measured is kept in a file beside the landscape until it is whole: the same command goes on
-/// after an interruption.
+/// Results are kept in a partial file next to the landscape until all are there; the same command
+/// resumes an interrupted run.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   tensorwright landscape record examples/kernels/gemm.tc --def gemm --size M=256,N=256,K=256 \\
@@ -40,15 +40,15 @@ pub(super) struct RecordArgs {
     #[command(flatten)]
     space: SpaceOptions,
 
-    /// So many legal points, each equally likely, instead of all
+    /// Measure a uniform sample of this many legal points instead of all
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
 
-    /// Decides the order, the sample and the inputs
+    /// The seed of the order, the sample and the inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// The file to write
+    /// The output file
     #[arg(short, long, value_name = "FILE.landscape")]
     output: PathBuf,
 
@@ -56,7 +56,7 @@ pub(super) struct RecordArgs {
     format: OutputArgs,
 }
 
-/// A line of the file that keeps what is measured until the landscape is whole.
+/// A line of the partial file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     point: Point,
@@ -104,7 +104,7 @@ pub(super) fn run(args: &RecordArgs, worker: WorkerCommand) -> Outcome {
         let text = format!("cannot write {}: {error}", args.output.display());
         failure(&std::io::Error::other(text), format)
     })?;
-    // The landscape is whole; leaving the file behind does no harm.
+    // The landscape is complete; a leftover partial file does no harm.
     let _ = std::fs::remove_file(&partial);
     let points = landscape.points().len();
     match format {
@@ -124,7 +124,7 @@ fn partial_path(output: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What an interrupted run measured; lines that cannot be read are measured again.
+/// The results of an interrupted run; unreadable lines are measured again.
 fn read(path: &Path) -> HashMap<Point, Became> {
     let Ok(file) = File::open(path) else { return HashMap::new() };
     let lines = BufReader::new(file).lines().map_while(Result::ok);
@@ -139,7 +139,7 @@ fn append(file: &mut File, point: &Point, outcome: &Became) -> std::io::Result<(
     file.write_all(text.as_bytes())
 }
 
-/// What is said now and then.
+/// Periodic progress output.
 struct Progress {
     shows: bool,
     begun: Instant,

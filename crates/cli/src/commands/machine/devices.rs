@@ -1,4 +1,4 @@
-//! The devices of the machine, and which runtimes are missing.
+//! The devices of the machine, and the missing runtimes.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tensorwright::printable;
 use tensorwright_device::{Description, DeviceError, Listing};
 
-/// One line per device, and one per runtime that is missing: most machines lack one, and nothing is wrong with that.
+/// One line per device and per missing runtime; most machines lack some runtimes, which is fine.
 pub(super) fn write(out: &mut impl Write, listings: &[Listing]) -> io::Result<()> {
     for listing in listings {
         match &listing.devices {
@@ -22,22 +22,22 @@ pub(super) fn write(out: &mut impl Write, listings: &[Listing]) -> io::Result<()
     Ok(())
 }
 
-/// Why there are no devices, in a line.
+/// Why there are no devices, in one line.
 fn reason(error: &DeviceError) -> String {
     match error {
-        // What the system said to each name of a library is for the JSON.
+        // The loader's message for each library name is in the JSON only.
         DeviceError::NoRuntime { .. } => error.help(),
         _ => format!("{error}; {}", error.help()),
     }
 }
 
-/// The devices, as data.
+/// The devices as JSON.
 pub(super) fn json(listings: &[Listing]) -> Value {
     let devices = listings.iter().filter_map(|listing| listing.devices.as_ref().ok()).flatten();
     devices.map(device).collect()
 }
 
-/// The runtimes that are missing or find nothing, as data.
+/// The runtimes that are missing or have no device, as JSON.
 pub(super) fn missing(listings: &[Listing]) -> Value {
     let missing = listings.iter().filter_map(|listing| {
         let error = listing.devices.as_ref().err()?;

@@ -1,4 +1,4 @@
-//! The inputs of a run: given on the command line, or random.
+//! The inputs of a run: given or random.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(super) fn given(def: &Def<'_>, args: &RunArgs) -> Result<Inputs, Diagnostics
     args.inputs.iter().map(given).collect()
 }
 
-/// Refuses a name that is given twice: one of the two would be ignored.
+/// Rejects a name given twice: one of the two would be ignored.
 fn once(option: &str, files: &[(String, PathBuf)]) -> Result<(), Diagnostics> {
     let mut names = BTreeSet::new();
     let Some((twice, _)) = files.iter().find(|(name, _)| !names.insert(name)) else {
@@ -39,8 +39,8 @@ fn once(option: &str, files: &[(String, PathBuf)]) -> Result<(), Diagnostics> {
     Err(Diagnostics::new(Source::new(option, ""), vec![diagnostic]))
 }
 
-/// Fills up with random tensors what was not given. Scalars are asked for: a random `eps` or exponent makes
-/// results that mean nothing, such as NaN.
+/// Fills missing inputs with random tensors. Missing scalars are an error: a random `eps` or
+/// exponent gives meaningless results such as NaN.
 pub(super) fn complete(program: &Program, given: Inputs, seed: u64) -> Result<Inputs, Diagnostics> {
     scalars_are_given(program, &given)?;
     let mut inputs = given;
@@ -50,7 +50,7 @@ pub(super) fn complete(program: &Program, given: Inputs, seed: u64) -> Result<In
         }
     }
     for tensor in program.inputs() {
-        // Types that NumPy does not have come as a wider one.
+        // Types that NumPy lacks are read from a wider one.
         let Some(buffer) = inputs.get_mut(&tensor.name) else { continue };
         if tensor.dtype != buffer.dtype() && npy::stored_as(tensor.dtype) == buffer.dtype() {
             *buffer = converted(program, buffer, tensor.dtype)?;
@@ -75,7 +75,7 @@ fn scalars_are_given(program: &Program, given: &Inputs) -> Result<(), Diagnostic
     Err(Diagnostics::new(program.ir().source.clone(), vec![diagnostic]))
 }
 
-/// How a scalar is given, with a value of its type.
+/// The option that gives a scalar, with a value of its type.
 fn option(scalar: &Tensor) -> String {
     let value = match scalar.dtype {
         DType::Bool => "true",

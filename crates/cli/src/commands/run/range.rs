@@ -1,4 +1,4 @@
-//! `run` with a size that varies: which kernels there are, and whether they compute every value.
+//! `run` with a range of sizes: lists the kernels and verifies them.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::args::{Format, RunArgs};
 use crate::failure::{InFormat, Outcome};
 use crate::report;
 
-/// What is done for a range of a size.
+/// Runs a definition for a range of one size.
 pub(super) fn run(
     def: &Def<'_>,
     sizes: &Sizes,
@@ -56,7 +56,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The scalars of the command line. What has no meaning for many values at once is refused.
+/// The scalars of the command line. Rejects options that need a single size.
 fn scalars(def: &Def<'_>, name: &str, args: &RunArgs) -> Result<Inputs, Diagnostics> {
     let refused = [
         ("--schedule", args.kernel.schedule.is_some()),
@@ -74,7 +74,7 @@ fn scalars(def: &Def<'_>, name: &str, args: &RunArgs) -> Result<Inputs, Diagnost
     match option.or(tensor) {
         None => Ok(given),
         Some(option) => {
-            let message = format!("`{name}` is a range, and {option} is for one value of it");
+            let message = format!("`{name}` is a range, but {option} needs a single value");
             let diagnostic = Diagnostic::without_place(Code::VaryingSize, message)
                 .help(format!("leave out {option}, or give `{name}` one number"));
             Err(Diagnostics::new(Source::new("--size", ""), vec![diagnostic]))
@@ -82,7 +82,7 @@ fn scalars(def: &Def<'_>, name: &str, args: &RunArgs) -> Result<Inputs, Diagnost
     }
 }
 
-/// Compares the results for a value with the reference.
+/// Compares the results for one size with the reference.
 fn verify(
     kernel: &BucketedKernel,
     value: i64,

@@ -1,4 +1,4 @@
-//! What a run prints.
+//! The output of `run`.
 
 use std::io::{self, Write};
 
@@ -11,17 +11,17 @@ use crate::args::{Format, RunArgs};
 use crate::measure::Measurement;
 use crate::report;
 
-/// What came of a run.
+/// The results of a run.
 pub(super) struct Report {
     pub(super) engine: Engine,
-    /// How long one call took, the first.
+    /// The time of the first call, in seconds.
     pub(super) seconds: f64,
     pub(super) outputs: Vec<Computed>,
     pub(super) verification: Option<Verification>,
     pub(super) measurement: Option<Measurement>,
 }
 
-/// What ran.
+/// What computed the results.
 pub(super) enum Engine {
     Reference,
     Compiled {
@@ -33,16 +33,15 @@ pub(super) enum Engine {
     },
 }
 
-/// One output.
+/// One output with its verification results.
 pub(super) struct Computed {
     pub(super) name: String,
     pub(super) buffer: Buffer,
-    /// The largest error that an evaluation in the output's own type may have; only the reference
-    /// knows.
+    /// The error bound of an evaluation in the output's own type; only the reference computes it.
     pub(super) tolerance: Option<f64>,
 }
 
-/// One output as data.
+/// One output as JSON.
 #[derive(Debug, Serialize)]
 struct JsonResult<'a> {
     name: &'a str,
@@ -57,12 +56,12 @@ struct JsonResult<'a> {
 }
 
 impl Report {
-    /// A run that was neither verified nor measured.
+    /// A run without verification and timing.
     pub(super) fn new(engine: Engine, seconds: f64, outputs: Vec<Computed>) -> Self {
         Self { engine, seconds, outputs, verification: None, measurement: None }
     }
 
-    /// Prints the report in the format that was asked for.
+    /// Prints the report in the requested format.
     pub(super) fn show(&self, program: &Program, args: &RunArgs) -> io::Result<()> {
         match args.output.format {
             Format::Json => self.json(program, args),
@@ -109,9 +108,9 @@ impl Report {
         if let Engine::Compiled { precision: Precision::Fast, error_growth, .. } = self.engine {
             writeln!(
                 out,
-                "rounding: the schedule computes with other numbers than the text names; on data of one \
-                 magnitude errors are up to {error_growth:.0} times those of the text's sums, on other \
-                 data relative to the largest numbers (docs/schedules.md, Precision)"
+                "rounding: the schedule uses rewrites that round differently; on data of one magnitude errors \
+                 are up to {error_growth:.0} times those of the program's sums, on other data relative to \
+                 the largest numbers (docs/schedules.md, Precision)"
             )?;
         }
         if let Some(verification) = &self.verification {
@@ -175,7 +174,7 @@ impl Computed {
 
     /// The elements of a small output, one row to a line.
     fn elements(&self, out: &mut impl Write) -> io::Result<()> {
-        /// More than this is read by a program and not by a person.
+        /// Longer outputs are left out.
         const MOST: usize = 32;
         let buffer = &self.buffer;
         let row = buffer.shape().last().map_or(1, |extent| (*extent).max(1) as usize);
@@ -201,13 +200,17 @@ impl Measurement {
             self.gflops,
             self.gbps
         )?;
-        let (bound, peak) = match self.bound {
-            Roof::Compute => ("compute", format!("{:.1} GFLOP/s of FMA", self.peak_gflops)),
-            Roof::Memory => {
-                ("memory", format!("{:.1} GB/s of {} bandwidth", self.peak_gbps, self.bandwidth))
+        let (bound, roof, peak) = match self.bound {
+            Roof::Compute => {
+                ("compute", "FMA peak".to_owned(), format!("{:.1} GFLOP/s", self.peak_gflops))
             }
+            Roof::Memory => (
+                "memory",
+                format!("{} bandwidth", self.bandwidth),
+                format!("{:.1} GB/s", self.peak_gbps),
+            ),
         };
         let share = self.share_of_peak.map_or(String::new(), |s| format!("{:.1} % of ", 100.0 * s));
-        writeln!(out, "{bound}-bound: {share}the {peak} that the machine had in the same moments")
+        writeln!(out, "{bound}-bound: {share}the {roof} measured alongside ({peak})")
     }
 }

@@ -1,4 +1,4 @@
-//! Several operators with a common budget.
+//! Tuning several operators with a shared budget.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,12 +11,12 @@ use tensorwright_records::Journal;
 use tensorwright_tuner::{Allocation, Budget, Defects, Phases, Status, TuneError, Tuned, Tuner};
 
 use super::progress::Display;
-use super::{Around, TRIALS, TuneArgs, failed, journal, summary, tuner, watched};
+use super::{RunContext, TRIALS, TuneArgs, failed, journal, summary, tuner, watched};
 use crate::args::Format;
 use crate::failure::{Failure, InFormat, Outcome};
 use crate::{files, report};
 
-/// An operator that is tuned with others.
+/// An operator with its tuning state.
 struct Job {
     program: Program,
     tuner: Tuner,
@@ -38,7 +38,7 @@ impl Job {
         format!("{} {}", self.program.name(), sizes.join(",")).trim_end().to_owned()
     }
 
-    /// Notes how a turn ended. One without a trial has found nothing.
+    /// Records the result of a turn. A turn without trials found nothing.
     fn note(&mut self, tuned: Tuned) {
         self.trials += tuned.progress.trials;
         self.defects.add(&tuned.defects);
@@ -49,20 +49,20 @@ impl Job {
     }
 }
 
-/// Why operators were not tuned, and what would reach them.
+/// Why some operators were not tuned, and what would help.
 struct Shortage {
     why: String,
     is_wanted: bool,
 }
 
 /// Tunes all definitions of a file that the sizes suffice for.
-pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
+pub(super) fn all(args: &TuneArgs, file: &Path, context: &RunContext) -> Outcome {
     let format = args.output.format;
     let module = files::module(file).in_format(format)?;
     let given = crate::sizes::exact(&args.sizes).in_format(format)?;
     let mut jobs = Vec::new();
     for def in module.defs() {
-        // Each definition takes the sizes that it knows.
+        // Each definition takes only the sizes that it declares.
         let names = [def.sizes(), def.integer_scalars()].concat();
         let sizes: BTreeMap<String, i64> = given
             .iter()
@@ -71,18 +71,18 @@ pub(super) fn all(args: &TuneArgs, file: &Path, around: &Around) -> Outcome {
             .collect();
         match def.bind(sizes.clone()) {
             Ok(program) => {
-                let tuner = tuner(args, &program, sizes, around)?;
+                let tuner = tuner(args, &program, sizes, context)?;
                 jobs.push(Job::new(program, tuner, 1.0));
             }
             Err(diagnostics) => eprintln!("{} is left out: {}", def.name(), first(&diagnostics)),
         }
     }
     let budget = Budget::asked(args.trials, args.time, TRIALS.saturating_mul(jobs.len() as u64));
-    run(args, jobs, budget, around)
+    run(args, jobs, budget, context)
 }
 
 /// Tunes the operators of a manifest.
-pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
+pub(super) fn manifest(args: &TuneArgs, context: &RunContext) -> Outcome {
     let format = args.output.format;
     let Some(path) = &args.manifest else { return Ok(()) };
     let manifest = files::manifest(path).in_format(format)?;
@@ -100,11 +100,11 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
                 )
             })
             .in_format(format)?;
-        // Of a size that varies, the values are tuned that kernels are made for.
+        // For a range of sizes, tunes the values that get kernels of their own.
         let programs = sizes.programs(&def).in_format(format)?;
         let weight = operator.weight / programs.len() as f64;
         for (sizes, program) in programs {
-            let mut tuner = tuner(args, &program, sizes, around)?
+            let mut tuner = tuner(args, &program, sizes, context)?
                 .threads(operator.threads)
                 .precision(args.target.precision.unwrap_or(manifest.precision_of(operator)))
                 .seed(args.seed.max(manifest.tune.seed));
@@ -120,11 +120,11 @@ pub(super) fn manifest(args: &TuneArgs, around: &Around) -> Outcome {
     let time = args.time.or(manifest.tune.time);
     let trials = args.trials.or(manifest.tune.trials);
     let budget = Budget::asked(trials, time, TRIALS.saturating_mul(jobs.len() as u64));
-    run(args, jobs, budget, around)
+    run(args, jobs, budget, context)
 }
 
-/// Gives slices of the budget to the operators where they pay most.
-fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> Outcome {
+/// Allocates slices of the budget to the operators that gain most.
+fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, context: &RunContext) -> Outcome {
     if args.fleet.fleet {
         return together(args, jobs, budget);
     }
@@ -133,7 +133,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
     let weights: Vec<f64> = jobs.iter().map(|job| job.weight).collect();
     let mut allocation = Allocation::new(&weights);
     let (mut left, mut longest) = (budget, Duration::ZERO);
-    while !around.stop.load(Ordering::Relaxed) {
+    while !context.stop.load(Ordering::Relaxed) {
         left.time = budget.time.map(|time| time.saturating_sub(begun.elapsed()));
         let Some((place, slice)) = allocation.next(left) else { break };
         let job = &mut jobs[place];
@@ -145,7 +145,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         let tuned = match watched(&turn, &mut journal, Display::new(shows)) {
             Ok(tuned) => tuned,
             Err(TuneError::NoTime(time)) => {
-                // It takes longer than this only to begin.
+                // The start alone takes longer than a slice.
                 longest = longest.max(time * 2);
                 allocation.observe(place, f64::INFINITY, 0, true);
                 continue;
@@ -159,7 +159,7 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
         longest = longest.max(least_turn(&tuned));
         job.note(tuned);
     }
-    let shortage = if around.stop.load(Ordering::Relaxed) {
+    let shortage = if context.stop.load(Ordering::Relaxed) {
         Shortage { why: "interrupted before its turn".to_owned(), is_wanted: true }
     } else if budget.time.is_some() {
         let seconds = allocation.time_for_all(longest).as_secs_f64().ceil();
@@ -172,14 +172,14 @@ fn run(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget, around: &Around) -> 
     finish(args, &jobs, &shortage)
 }
 
-/// How long a turn with a single trial would have taken.
+/// The time of a turn with a single trial.
 fn least_turn(tuned: &Tuned) -> Duration {
     let Phases { start, search, finals, .. } = tuned.phases;
     start + search.div_f64(tuned.progress.trials.max(1) as f64) + finals
 }
 
-/// Tunes all operators at the same time: a fleet shares its machines between runs, and each gets its share of the trials by its
-/// weight.
+/// Tunes all operators in parallel: a fleet shares its machines between runs, and each operator
+/// gets trials by its weight.
 fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
     let weights: f64 = jobs.iter().map(|job| job.weight).sum();
     let shows = args.output.format == Format::Text;
@@ -193,7 +193,7 @@ fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
         let tuner = job.tuner.clone().budget(budget);
         match watched(&tuner, &mut journal, display) {
             Ok(tuned) => job.note(tuned),
-            // The summary says it.
+            // The summary reports it.
             Err(TuneError::NoTime(_)) => {}
             Err(error) => return Err(failed(error, args.output.format)),
         }
@@ -205,14 +205,14 @@ fn together(args: &TuneArgs, mut jobs: Vec<Job>, budget: Budget) -> Outcome {
         results.extend(threads.into_iter().map(|thread| thread.join()));
     });
     for result in results {
-        // A thread that panicked has said so.
+        // The panic message has been printed.
         result.unwrap_or(Err(Failure::Reported))?;
     }
     let why = "no worker of the fleet tried a candidate in time".to_owned();
     finish(args, &jobs, &Shortage { why, is_wanted: false })
 }
 
-/// Says what became of every operator. Who asked for all to be tuned is told by the exit code, too, if some were not.
+/// Prints the result of each operator. Fails if `--all` or a manifest left some untuned.
 fn finish(args: &TuneArgs, jobs: &[Job], shortage: &Shortage) -> Result<(), Failure> {
     let mut all = Defects::default();
     jobs.iter().for_each(|job| all.add(&job.defects));
@@ -250,7 +250,7 @@ fn json(job: &Job, shortage: &Shortage) -> serde_json::Value {
     match &job.last {
         Some(tuned) => {
             let mut value = summary::json(&job.program, sizes, tuned);
-            // Of all its turns.
+            // Totals over all turns.
             value["trials"] = job.trials.into();
             value
         }
@@ -264,7 +264,7 @@ fn json(job: &Job, shortage: &Shortage) -> serde_json::Value {
     }
 }
 
-/// The first problem in a line.
+/// The first problem, in one line.
 fn first(diagnostics: &Diagnostics) -> String {
     diagnostics.list().first().map(|diagnostic| diagnostic.message.clone()).unwrap_or_default()
 }

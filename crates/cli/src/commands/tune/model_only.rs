@@ -1,4 +1,4 @@
-//! `tune --model-only`: the model chooses a schedule for a device that need not be here.
+//! `tune --model-only`: selects a schedule by the cost model, without a device.
 
 use std::io::Write;
 
@@ -12,36 +12,36 @@ use crate::cuda::Kernels;
 use crate::failure::{InFormat, Outcome};
 use crate::report;
 
-/// The most promising points that are looked at.
+/// The most points to compile.
 const CANDIDATES: usize = 24;
 
-/// A point that was looked at.
+/// A candidate point.
 #[derive(Debug, Serialize)]
 struct Candidate {
-    /// The cycles that the model expects.
+    /// Predicted cycles.
     cycles: f64,
-    /// What NVIDIA's compiler says, where it is installed and the target is NVIDIA's.
+    /// Feedback of NVIDIA's compiler, if it is installed and the target is NVIDIA's.
     compiled: Option<Feedback>,
-    /// Why it is not taken, if it is not legal.
+    /// Why the point is illegal.
     illegal: Option<String>,
     #[serde(skip)]
     schedule: Schedule,
 }
 
-/// What NVIDIA's compiler says of the kernels of a candidate.
+/// Resource use of a candidate's kernels, by NVIDIA's compiler.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Feedback {
-    /// The most registers of a thread.
+    /// Registers per thread, of the largest kernel.
     registers: u64,
-    /// The bytes of all kernels that do not fit into registers.
+    /// Spilled bytes, of all kernels.
     spill_bytes: u64,
-    /// The most shared bytes of a block.
+    /// Shared bytes per block, of the largest kernel.
     shared_bytes: u64,
-    /// The cycles to issue a multiplication with addition of the kernel that computes most, if there is a disassembler.
+    /// Issue cycles per multiply-add in the kernel with the most of them; needs a disassembler.
     issue_cycles: Option<f64>,
 }
 
-/// Chooses, and prints what was chosen.
+/// Selects and prints a schedule.
 pub(super) fn run(args: &TuneArgs, program: &Program) -> Outcome {
     let format = args.output.format;
     let target = super::super::target(&args.target.target).in_format(format)?;
@@ -86,7 +86,7 @@ fn show(
 }
 
 impl Candidate {
-    /// The cycles that the model expects, corrected by what instructions take to issue.
+    /// Predicted cycles, corrected by the measured issue cost.
     fn score(&self) -> f64 {
         let issue = self.compiled.and_then(|compiled| compiled.issue_cycles);
         self.cycles * issue.unwrap_or(1.0)
@@ -106,7 +106,7 @@ impl std::fmt::Display for Candidate {
     }
 }
 
-/// The most promising points, each compiled where that can be done here.
+/// The best points by the model, compiled where possible.
 fn candidates(
     program: &Program,
     goal: &Goal,
@@ -157,8 +157,8 @@ fn messages(diagnostics: &Diagnostics) -> String {
 }
 
 fn nothing(program: &Program) -> Diagnostics {
-    let message = "no candidate of the model is legal for this target";
+    let message = "no schedule proposed by the model is legal for this target";
     let diagnostic = Diagnostic::without_place(Code::TuningFailed, message)
-        .help("leave `--model-only` out: without it, rules choose where the model has nothing");
+        .help("omit `--model-only` to use rule-based scheduling");
     Diagnostics::new(program.ir().source.clone(), vec![diagnostic])
 }

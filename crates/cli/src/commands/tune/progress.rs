@@ -1,25 +1,26 @@
-//! How far a run is, on standard error: one line that changes where a person looks at a terminal, a
-//! line now and then otherwise.
+//! Progress of a run on standard error.
+//!
+//! On a terminal, one line that is updated in place; otherwise, a line from time to time.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use tensorwright_tuner::{Event, Progress};
 
-/// How often a line is printed where nobody looks at a terminal.
+/// How often a line is printed without a terminal.
 const SELDOM: Duration = Duration::from_secs(10);
 
-/// How often the line changes.
+/// How often the line is updated.
 const OFTEN: Duration = Duration::from_millis(100);
 
-/// The columns of a terminal that does not say how many it has.
+/// The assumed width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// Shows events.
+/// Shows tuning events.
 pub(super) struct Display {
     shows: bool,
     is_terminal: bool,
-    /// The operator, where several are tuned at the same time.
+    /// The operator's name, if several are tuned in parallel.
     name: Option<String>,
     last: Option<Instant>,
 }
@@ -29,7 +30,8 @@ impl Display {
         Self { shows, is_terminal: std::io::stderr().is_terminal(), name: None, last: None }
     }
 
-    /// For one of several operators that are tuned at the same time: now and then a line that begins with its name.
+    /// For one of several operators tuned in parallel: prints occasional lines that begin with its
+    /// name.
     pub(super) fn of(name: String, shows: bool) -> Self {
         Self { shows, is_terminal: false, name: Some(name), last: None }
     }
@@ -46,7 +48,7 @@ impl Display {
         }
         match event {
             Event::Started { fleet: Some(run), .. } => {
-                self.line(&format!("run {run}, which --resume goes on with"));
+                self.line(&format!("run {run}; --resume continues it"));
             }
             Event::Trial { progress, is_best, .. } => {
                 let due = if self.is_terminal { OFTEN } else { SELDOM };
@@ -57,7 +59,7 @@ impl Display {
         }
     }
 
-    /// Ends the line that changes.
+    /// Ends the progress line.
     pub(super) fn finish(&mut self) {
         if self.shows && self.is_terminal {
             eprint!("\r\x1b[K");
@@ -81,7 +83,7 @@ impl Display {
         }
         self.last = Some(Instant::now());
         if self.is_terminal {
-            // The last column stays free: some terminals begin a new line there.
+            // The last column stays free: some terminals wrap there.
             eprint!("\r\x1b[K{}", progress.line(columns() - 1));
             let _ = std::io::stderr().flush();
         } else {
@@ -90,7 +92,7 @@ impl Display {
     }
 }
 
-/// The width of the terminal; at least one column.
+/// The width of the terminal; at least one.
 fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);

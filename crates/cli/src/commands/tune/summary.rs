@@ -1,4 +1,4 @@
-//! What a run ends with.
+//! The summary of a run.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,7 +9,7 @@ use tensorwright_outcome::{Seconds, Tally};
 use tensorwright_records::Origin;
 use tensorwright_tuner::{Defects, Gain, Phases, Status, Tuned};
 
-/// The summary for a person.
+/// The summary as text.
 pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     let mut out = crate::terminal::out();
     let (winner, progress) = (&tuned.winner, &tuned.progress);
@@ -17,7 +17,7 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     let ended = match tuned.status {
         Status::Finished => "the budget is used",
         Status::Exhausted => "the search has nothing left to try",
-        Status::Interrupted => "interrupted; the same command goes on",
+        Status::Interrupted => "interrupted; the same command resumes",
     };
     writeln!(
         out,
@@ -44,7 +44,7 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
         100.0 * tuned.strategy_time.as_secs_f64() / progress.elapsed.as_secs_f64().max(1e-9);
     let [build, check, timing] = tuned.spent.map(|spent| spent.as_secs_f64());
     write!(out, "the search itself took {share:.1} % of the time")?;
-    // What workers of a fleet spent is theirs to know.
+    // A fleet's workers do not report their times.
     if build + check + timing > 0.0 {
         write!(
             out,
@@ -59,8 +59,8 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     if !winner.schedule.is_exact() {
         writeln!(
             out,
-            "\nIt computes with other numbers than the text names, as --precision fast allows, and rounds \
-             differently (`run` says by how much)."
+            "\nIt uses rewrites that round differently, as --precision fast allows (`run` prints by how \
+             much)."
         )?;
     }
     if tuned.rejected > 0 {
@@ -82,14 +82,14 @@ pub(super) fn text(program: &Program, tuned: &Tuned) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How the time was used.
+/// How the time was spent.
 fn phases(tuned: &Tuned) -> String {
     let Phases { start, search, finals, .. } = tuned.phases;
     let [start, search, finals] = [start, search, finals].map(|phase| phase.as_secs_f64());
     format!("start {start:.1} s, search {search:.1} s, finals {finals:.1} s")
 }
 
-/// That candidates show a defect of the compiler, where they are, and what to do; nothing if none does.
+/// The message about compiler defects, with the kept cases; `None` without any.
 pub(super) fn defects(defects: &Defects) -> Option<String> {
     let (count, what) = match defects.count {
         0 => return None,
@@ -108,11 +108,11 @@ pub(super) fn defects(defects: &Defects) -> Option<String> {
     ))
 }
 
-/// How fast the winner is, in one line.
+/// The winner's speed, in one line.
 pub(super) fn headline(title: &str, tuned: &Tuned) -> String {
     let winner = &tuned.winner;
     if !winner.seconds.is_finite() {
-        return format!("{title}: no candidate could be measured, the default schedule neither");
+        return format!("{title}: neither a candidate nor the default schedule could be measured");
     }
     let mut line = format!("{title}: {:.2}", Seconds(winner.seconds));
     if tuned.progress.flops > 0.0 {
@@ -136,7 +136,7 @@ pub(super) fn headline(title: &str, tuned: &Tuned) -> String {
     line
 }
 
-/// Outcomes by kind, and the commonest reasons.
+/// Outcomes by kind, and the most frequent reasons.
 fn counted(tally: &Tally) -> (serde_json::Value, serde_json::Value) {
     let kinds: serde_json::Map<String, serde_json::Value> =
         tally.kinds().map(|(kind, count)| (kind.to_owned(), count.into())).collect();

@@ -1,12 +1,13 @@
-//! `tensorwright worker`: tries candidates of a fleet. With other arguments it is the child process in which candidates are
-//! built and run.
+//! `tensorwright worker`: tries candidates of a fleet.
+//!
+//! With other arguments, it is the child process that builds and runs candidates.
 
 #[cfg(feature = "fleet")]
-mod heart;
+mod candidate_runner;
+#[cfg(feature = "fleet")]
+mod heartbeat;
 #[cfg(feature = "fleet")]
 mod serve;
-#[cfg(feature = "fleet")]
-mod trying;
 
 use std::time::Duration;
 
@@ -22,45 +23,46 @@ use crate::args::Format;
 use crate::config::default_threads;
 use crate::failure::{Failure, Outcome};
 
-/// Try candidates that others tune, on this machine
+/// Try candidates of a fleet on this machine
 ///
-/// Leases candidates from the server of a fleet, builds them from their program's text, checks them against the
-/// reference, times them, and stores what became of them. It only dials out. Ctrl-C completes what is being tried.
+/// Leases candidates from the fleet's server, builds them from their program text, checks them
+/// against the reference, times them, and stores the outcomes. It makes outgoing connections only.
+/// Ctrl-C completes the current candidates first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright worker --db postgres://rack3@db.example/tuning
   tensorwright worker --db postgres://rack3@db.example/tuning --threads 4 --name rack3:1
 A fleet is described in docs/fleet.md.")]
 pub(crate) struct WorkerArgs {
-    /// The server of the fleet [default: $TENSORWRIGHT_DB]
+    /// The fleet's server [default: $TENSORWRIGHT_DB]
     #[arg(long, value_name = "URL")]
     db: Option<Location>,
 
-    /// The class of machines to work for [default: this machine, its threads and this compiler]
+    /// The machine class to work for [default: this machine, its threads and this compiler]
     #[arg(long, value_name = "CLASS")]
     class: Option<String>,
 
-    /// The name of this worker, unlike any other of its user [default: the machine's and a number]
+    /// The worker's name, unique for its user [default: machine name and a number]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The threads that parallel loops use; one for each core if nothing says it
+    /// Threads for parallel loops; one per core unless set
     #[arg(long, value_name = "N", default_value_t = default_threads(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
 
-    /// Candidates that are held at a time; more are leased when half of them are done
+    /// Candidates held at a time; more are leased when half of them are done
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     batch: u32,
 
-    /// How long candidates are held without a sign of life
+    /// The lease period: leases expire after this time without a heartbeat
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     lease: Duration,
 
-    /// End when nothing waits
+    /// Stop when no candidates are waiting
     #[arg(long)]
     once: bool,
 
-    /// What the tuner says to a child process
+    /// Arguments of a child process, from the tuner
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     args: Vec<String>,
 }
@@ -77,7 +79,7 @@ pub(crate) fn child(args: &WorkerArgs) -> u8 {
     crate::worker(args.args.iter().cloned())
 }
 
-/// Works for a fleet until it is told to end.
+/// Works for a fleet until it is told to stop.
 pub(crate) fn run(args: &WorkerArgs, worker: WorkerCommand) -> Outcome {
     match Location::given(args.db.as_ref()) {
         Ok(Location::Server(url)) => served(args, &url, worker),
@@ -90,7 +92,7 @@ pub(crate) fn run(args: &WorkerArgs, worker: WorkerCommand) -> Outcome {
     }
 }
 
-/// The class of this machine: what results depend on.
+/// The class of this machine: everything results depend on.
 #[cfg(feature = "fleet")]
 pub(crate) fn class_here(threads: usize) -> Result<String, String> {
     let target = tensorwright::Target::native().map_err(|error| error.to_string())?;
@@ -107,7 +109,7 @@ fn served(_: &WorkerArgs, _: &tensorwright_records::Url, _: WorkerCommand) -> Ou
     Err(problem("this build has no client for servers".to_owned(), FLEET_FEATURE))
 }
 
-/// A problem that has no place in a text.
+/// A failure without a source location.
 fn problem(message: String, help: &str) -> Failure {
     let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
     let diagnostics = Diagnostics::new(Source::new("worker", ""), vec![diagnostic]);

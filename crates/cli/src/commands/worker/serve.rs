@@ -1,4 +1,4 @@
-//! The loop of a worker: lease, try, complete.
+//! The main loop of a worker: lease, try, complete.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,41 +13,41 @@ use tensorwright_records::{Error, Url};
 use tensorwright_tuner::class_of;
 
 use super::WorkerArgs;
-use super::heart::Heart;
-use super::trying::{Bench, Hopeless, Trying};
+use super::candidate_runner::{Bench, CandidateRunner, SetupError};
+use super::heartbeat::Heartbeat;
 use crate::commands::tune::stop_on_signals;
 
-/// How long a server that is away is waited for.
+/// How long to wait for an unreachable server.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// How long a worker waits before it asks again whether there is work, at first and at most.
+/// The first and the longest pause between polls for work.
 const IDLE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// How long after a lease the next one is asked for while there are candidates in hand.
+/// The pause between leases while candidates are in hand.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Runs whose children are kept: to begin with a run takes longer than a candidate.
+/// Runs whose child processes are kept: starting a run takes longer than a candidate.
 const KEPT: usize = 3;
 
-/// Probes of which the best one counts.
+/// Repeated probes, of which the best counts.
 const PROBES: usize = 3;
 
-/// How long the loop waits before it looks around.
+/// How often the loop checks for events.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Why a worker cannot go on.
-pub(super) struct Trouble {
+/// Why a worker cannot continue.
+pub(super) struct WorkerError {
     pub(super) message: String,
     pub(super) help: String,
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for WorkerError {
     fn from(error: Error) -> Self {
         Self { message: error.to_string(), help: error.help() }
     }
 }
 
-/// What a worker did.
+/// Counts of a worker's results.
 #[derive(Default)]
 struct Tally {
     stored: u64,
@@ -65,23 +65,23 @@ impl Tally {
 struct Worker<'a> {
     fleet: Fleet,
     id: WorkerId,
-    heart: Heart,
+    heart: Heartbeat,
     bench: Bench,
     args: &'a WorkerArgs,
     stop: &'a AtomicBool,
-    /// Runs that were tried lately, the last one first: the next candidates are often of one of them.
-    trying: Vec<(i64, Trying)>,
-    /// The number of the last candidate that was begun with.
+    /// Recently used runs, newest first: the next candidates often belong to one of them.
+    trying: Vec<(i64, CandidateRunner)>,
+    /// The number of the last started candidate.
     places: u64,
-    /// What the last probes said, in GFLOP/s.
+    /// The results of the last probes, in GFLOP/s.
     probes: VecDeque<f64>,
     tally: Tally,
 }
 
-/// Works until it is told to end, or nothing waits and that is enough.
-pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result<(), Trouble> {
+/// Works until it is told to stop, or until no candidates wait and `--once` is set.
+pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result<(), WorkerError> {
     let stop = stop_on_signals();
-    let target = Target::native().map_err(|error| Trouble {
+    let target = Target::native().map_err(|error| WorkerError {
         message: error.to_string(),
         help: "workers are for machines that can be described".to_owned(),
     })?;
@@ -90,14 +90,14 @@ pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result
     let name = args.name.clone().unwrap_or_else(default_name);
     let mut fleet = Fleet::connect(url)?;
     let id = fleet.join(&name, &class, &target.fingerprint()).map_err(|error| match error {
-        Error::Denied { .. } => Trouble {
+        Error::Denied { .. } => WorkerError {
             message: format!("{error}: {class}"),
-            help: "ask whoever runs the fleet for a permit for this class".to_owned(),
+            help: "ask the fleet's administrator for a permit for this class".to_owned(),
         },
         other => other.into(),
     })?;
     eprintln!("worker {name} of class {}", printable(&class));
-    let heart = Heart::start(url, id, args.lease)?;
+    let heart = Heartbeat::start(url, id, args.lease)?;
     let bench = Bench { worker, target, threads };
     let (trying, places, probes) = (Vec::new(), 0, VecDeque::new());
     let tally = Tally::default();
@@ -109,7 +109,7 @@ pub(super) fn run(args: &WorkerArgs, url: &Url, worker: WorkerCommand) -> Result
     result
 }
 
-/// The name of the machine and the number of this process.
+/// The machine's name and this process's number.
 fn default_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
@@ -118,7 +118,7 @@ fn default_name() -> String {
 }
 
 impl Worker<'_> {
-    fn serve(&mut self) -> Result<(), Trouble> {
+    fn serve(&mut self) -> Result<(), WorkerError> {
         let mut pause = IDLE.0;
         while !self.stop.load(Ordering::Relaxed) {
             let (id, current) = (self.id, self.trying.first().map(|(run, _)| *run));
@@ -144,16 +144,17 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Leases candidates, rather of a run that is taken up.
-    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<Leased>, Trouble> {
+    /// Leases candidates, preferably of a run that is already set up.
+    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<Leased>, WorkerError> {
         let (id, time) = (self.id, self.args.lease);
         let leased = self.fleet.insist(PATIENCE, |fleet| fleet.lease_of(id, most, time, run))?;
         self.heart.hold(leased.iter().map(|leased| &leased.lease));
         Ok(leased)
     }
 
-    /// Tries candidates of one run, and more of it as they become fewer; what was leased of another run meanwhile.
-    fn try_run(&mut self, leased: Vec<Leased>) -> Result<Vec<Leased>, Trouble> {
+    /// Tries candidates of one run and leases more as they become fewer; returns leases of other
+    /// runs.
+    fn try_run(&mut self, leased: Vec<Leased>) -> Result<Vec<Leased>, WorkerError> {
         let Some(run) = leased.first().map(|one| one.lease.run) else { return Ok(leased) };
         if let Err(hopeless) = self.take_up(run)? {
             self.refuse(leased, &hopeless)?;
@@ -190,13 +191,13 @@ impl Worker<'_> {
         Ok(others)
     }
 
-    /// Begins with candidates. Finals have the machine for themselves, when all else is done.
+    /// Starts candidates. Finals run alone, after everything else.
     fn begin(
         &mut self,
         leased: Vec<Leased>,
         held: &mut HashMap<u64, Lease>,
         finals: &mut Vec<Leased>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), WorkerError> {
         let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
         let mut known = Vec::new();
         for one in leased {
@@ -213,7 +214,7 @@ impl Worker<'_> {
         self.complete(known)
     }
 
-    fn finals(&mut self, one: &Leased) -> Result<(), Trouble> {
+    fn finals(&mut self, one: &Leased) -> Result<(), WorkerError> {
         let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
         let finalists = trying.finals(&one.schedule);
         let (id, lease) = (self.id, &one.lease);
@@ -224,8 +225,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// All candidates of a run have the same outcome, and its finals none.
-    fn refuse(&mut self, leased: Vec<Leased>, outcome: &Outcome) -> Result<(), Trouble> {
+    /// Gives all candidates of a run the same outcome; its finals get none.
+    fn refuse(&mut self, leased: Vec<Leased>, outcome: &Outcome) -> Result<(), WorkerError> {
         let (finals, others): (Vec<_>, Vec<_>) = leased.into_iter().partition(|one| one.is_finals);
         for one in finals {
             let id = self.id;
@@ -237,9 +238,9 @@ impl Worker<'_> {
         self.complete(others.into_iter().map(|one| (one.lease, outcome.clone())).collect())
     }
 
-    /// Gets ready for a run; the outcome of all its candidates if none can be tried. Children of a few other runs stay, and do
-    /// nothing.
-    fn take_up(&mut self, run: i64) -> Result<Result<(), Outcome>, Trouble> {
+    /// Sets up a run, or returns the outcome for all its candidates. The children of a few other
+    /// runs stay idle.
+    fn take_up(&mut self, run: i64) -> Result<Result<(), Outcome>, WorkerError> {
         if let Some(at) = self.trying.iter().position(|(other, _)| *other == run) {
             let found = self.trying.remove(at);
             self.trying.insert(0, found);
@@ -251,11 +252,11 @@ impl Worker<'_> {
             let reason = "the run is not for this worker".to_owned();
             return Ok(Err(Outcome::Illegal { rule: "class".to_owned(), reason }));
         };
-        match Trying::start(&assignment, &self.bench) {
+        match CandidateRunner::start(&assignment, &self.bench) {
             Ok(trying) => {
                 let (id, roofline) = (self.id, trying.roofline());
                 let Roofline { peak_gflops, peak_gbps, seconds, .. } = roofline;
-                // The best of the last few: others may have been in the way.
+                // The best of the last few: other processes may have interfered.
                 self.probes.push_back(peak_gflops);
                 if self.probes.len() > PROBES {
                     self.probes.pop_front();
@@ -271,23 +272,23 @@ impl Worker<'_> {
                 });
                 match reported? {
                     None => Ok(Ok(())),
-                    Some(reason) => Err(Trouble {
+                    Some(reason) => Err(WorkerError {
                         message: format!("this worker is quarantined: {reason}"),
-                        help: "let the machine do nothing else, or ask whoever runs the fleet"
+                        help: "stop other work on the machine, or ask the fleet's administrator"
                             .to_owned(),
                     }),
                 }
             }
-            Err(Hopeless::Refused(outcome)) => Ok(Err(outcome)),
-            Err(Hopeless::Machine(error)) => Err(Trouble {
+            Err(SetupError::Refused(outcome)) => Ok(Err(outcome)),
+            Err(SetupError::Machine(error)) => Err(WorkerError {
                 message: error.to_string(),
-                help: "what this worker held is handed to others".to_owned(),
+                help: "the leases of this worker are reassigned".to_owned(),
             }),
         }
     }
 
-    /// Stores what became of candidates that this worker still holds.
-    fn complete(&mut self, known: Vec<(Lease, Outcome)>) -> Result<(), Trouble> {
+    /// Stores the outcomes of candidates whose leases are still held.
+    fn complete(&mut self, known: Vec<(Lease, Outcome)>) -> Result<(), WorkerError> {
         let (lost, known): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(lease, _)| self.heart.is_lost(lease));
         self.tally.fenced += lost.len() as u64;

@@ -1,4 +1,4 @@
-//! Calls of packaged functions from C, Rust and Python, on data in files, compared with the reference.
+//! Calls of packaged functions from C, Rust and Python, compared with the reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl Call {
         Self { number, operator, sizes, program, inputs, expected }
     }
 
-    /// What is passed for the inputs of the definition: data from files, and scalars that are numbers in the kernels.
+    /// The arguments for the inputs of the definition: data from files, and scalars.
     fn inputs<'c>(
         &'c self,
         load: impl Fn(&'c Tensor) -> String,
@@ -78,7 +78,7 @@ impl Call {
         self.program.inputs().iter().any(|input| input.is_const)
     }
 
-    /// Reads what a program wrote, and compares.
+    /// Reads and compares the results of a program.
     pub(crate) fn check(&self, scratch: &Scratch, level: &str) {
         for (output, (name, file, _)) in self.expected.outputs.iter().zip(self.outputs(level)) {
             let bytes = std::fs::read(scratch.path(&file)).unwrap();
@@ -94,7 +94,7 @@ impl Call {
         }
     }
 
-    /// The call in C. Constants are prepared ahead of it in every other call.
+    /// The call in C. Every other call prepares constants first.
     pub(crate) fn c(&self, package: &str, level: &str) -> String {
         let load = |input: &Tensor| {
             let load = format!("load(\"{}\")", self.file(&input.name));
@@ -190,7 +190,7 @@ impl Call {
         text
     }
 
-    /// Whether random inputs were made at all: a test that compares nothing is none.
+    /// Whether random inputs could be made; otherwise the test would compare nothing.
     pub(crate) fn is_real(&self) -> bool {
         !self.inputs.is_empty() && !self.expected.outputs.is_empty()
     }

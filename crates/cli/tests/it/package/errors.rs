@@ -1,8 +1,8 @@
-//! What is wrong with a call comes back as a code, never as a crash.
+//! Invalid calls of packaged functions return error codes and never crash.
 
 use super::packaged;
 
-/// Makes wrong calls and prints what became of them.
+/// Makes invalid calls and prints their results.
 const WRONG_CALLS: &str = r#"
 #include "kernels.h"
 #include <stdio.h>

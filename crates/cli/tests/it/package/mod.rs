@@ -1,4 +1,4 @@
-//! What `package` writes is used without Tensorwright: from C, Rust and Python.
+//! Output of `package` works without Tensorwright, from C, Rust and Python.
 
 mod calls;
 mod errors;
@@ -177,7 +177,7 @@ fn two_packages_share_a_program() {
         scratch.write(&format!("{name}.toml"), operator);
         scratch.package(&format!("{name}.toml"), "out");
     }
-    // Without constants there is less in a crate, and no warning either.
+    // A crate without constants has less code, and no warnings either.
     let crate_ = ["--edition=2021", "--crate-type=lib", "--emit=metadata", "out/first/src/lib.rs"];
     let rustc = std::env::var_os("RUSTC").map_or("rustc".into(), std::path::PathBuf::from);
     scratch.run(rustc, &[&["-Dwarnings"], &crate_[..]].concat());
@@ -209,7 +209,7 @@ fn the_same_manifest_gives_the_same_bytes() {
     for (first, second) in files("out").iter().zip(files("elsewhere/with a longer name")) {
         assert!(*first == second, "{} differs", second.1);
     }
-    // Nothing tells where it was built.
+    // No file contains the build path.
     for (content, name) in files("out") {
         let place = scratch.path("").to_str().unwrap().as_bytes().to_vec();
         assert!(!content.windows(place.len()).any(|part| part == place), "{name} has a path");

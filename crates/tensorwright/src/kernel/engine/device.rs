@@ -1,4 +1,4 @@
-//! A device: kernels that its runtime compiled, on copies of the memory of calls.
+//! Device engine: runtime-compiled kernels on device copies of arguments.
 #![allow(unsafe_code, reason = "launches compiled kernels, and copies from and to pointers")]
 
 use std::ffi::c_void;
@@ -26,13 +26,13 @@ pub(in super::super) struct OnDevice {
     load_time: Duration,
 }
 
-/// What cannot be looked at.
+/// The parts without `Debug`.
 struct Inner {
     device: SharedDevice,
-    /// Dropped before the code: a device waits for what uses memory that is given back.
+    /// Dropped before the code: the device waits for users of freed memory.
     of_streams: Mutex<OfStreams>,
     loaded: Mutex<Loaded>,
-    /// Memory that no call uses at the moment.
+    /// Memory not in use by any call.
     idle: Mutex<Vec<Tensors>>,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Inner {
     }
 }
 
-/// Memory on the device for all that a call is passed.
+/// Device memory for all parameters of a call.
 #[derive(Debug)]
 struct Tensors {
     parameters: Vec<Held>,
@@ -50,7 +50,7 @@ struct Tensors {
     status: Memory,
 }
 
-/// Memory of a call, between guards or not.
+/// Memory of a call, with or without guards.
 #[derive(Debug)]
 enum Held {
     Plain(Memory),
@@ -58,7 +58,7 @@ enum Held {
 }
 
 impl Held {
-    /// Memory of so many bytes. Some runtimes know none of no bytes.
+    /// Allocates memory. Some runtimes cannot allocate zero bytes.
     fn allocate(
         device: &mut dyn Device,
         bytes: u64,
@@ -78,7 +78,7 @@ impl Held {
         }
     }
 
-    /// Refuses what was written beyond it; `what` says whose memory it is.
+    /// Checks the guards for out-of-bounds writes; `what` names the memory.
     fn check(
         &self,
         device: &mut dyn Device,
@@ -95,19 +95,19 @@ impl Held {
     }
 }
 
-/// Memory for calls that follow each other.
+/// Memory for a sequence of calls.
 #[derive(Debug)]
 struct Call<'a> {
     engine: &'a OnDevice,
-    /// There until the call is dropped.
+    /// Present until the call is dropped.
     tensors: Option<Tensors>,
-    /// Whether the device has the values of each parameter.
+    /// Whether the device has the current values of each parameter.
     is_there: Vec<bool>,
     is_guarded: bool,
     elapsed: Option<Duration>,
 }
 
-/// What the lock guards is whole even after a panic: it is only read, or replaced as a whole.
+/// Locks; the guarded value is only read or replaced as a whole, so a panic leaves it valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -121,7 +121,7 @@ fn is_written(parameter: &Parameter, function: Function) -> bool {
 }
 
 impl OnDevice {
-    /// Compiles a program on a device.
+    /// Compiles a program for a device.
     pub(in super::super) fn load(
         device: SharedDevice,
         program: &DeviceProgram,
@@ -194,7 +194,7 @@ impl Engine for OnDevice {
 }
 
 impl Call<'_> {
-    /// Brings what the device has not yet, launches, and fetches what was computed.
+    /// Copies missing values to the device, launches, and fetches the results.
     ///
     /// # Safety
     /// As [`Session::call`].

@@ -1,4 +1,4 @@
-//! What runs compiled code: this processor, or a device. One file each.
+//! Execution engines, one file each: this processor or a device.
 #![allow(unsafe_code, reason = "engines are handed pointers to the memory of calls")]
 
 mod device;
@@ -20,19 +20,19 @@ use tensorwright_schedule::interface::Function;
 
 use super::Place;
 
-/// Compiled code, and what runs it.
+/// Compiled code with its engine.
 pub(super) trait Engine: fmt::Debug + Send + Sync {
-    /// How the code is called.
+    /// The calling interface.
     fn interface(&self) -> &Interface;
 
-    /// What calls need besides their parameters. Several may exist at the same time.
+    /// The state for a sequence of calls. Several may exist at the same time.
     fn session(&self) -> Result<Box<dyn Session + '_>, CallError>;
 
-    /// How long it took to make the code callable.
+    /// The load time of the code.
     fn load_time(&self) -> Duration;
 
-    /// Computes on a stream of another library, with a place for every parameter, and returns the status; `None` if
-    /// there are no streams.
+    /// Computes on a foreign stream, with a place per parameter, and returns the status; `None` if
+    /// the engine has no streams.
     ///
     /// # Safety
     /// As [`Kernel::call_on_stream`](crate::Kernel::call_on_stream).
@@ -45,45 +45,46 @@ pub(super) trait Engine: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The threads that parallel loops use beside the caller's.
+    /// The threads for parallel loops, other than the caller's.
     fn pool(&self) -> Option<&Pool> {
         None
     }
 }
 
-/// What calls that follow each other need besides their parameters.
+/// State for a sequence of calls.
 pub(super) trait Session: fmt::Debug {
     /// Calls a function with a pointer for every parameter, and returns the status.
     ///
     /// # Safety
-    /// Every pointer that is not null points to initialised memory of its parameter's size, aligned to its elements,
-    /// which nobody writes during the call; memory that the function writes is used by nobody else during the
-    /// call, and overlaps no other parameter's. Only parameters that the function does not use are null.
+    /// Every pointer that is not null points to initialised memory of its parameter's size, aligned
+    /// to its elements, which nobody writes during the call; memory that the function writes is
+    /// used by nobody else during the call, and overlaps no other parameter's. Only parameters that
+    /// the function does not use are null.
     unsafe fn call(
         &mut self,
         function: Function,
         pointers: &[*mut c_void],
     ) -> Result<i32, CallError>;
 
-    /// Puts guards around memory of a device: a call that writes beyond a tensor is an error from now on.
+    /// Puts guards around device memory: later calls fail if they write beyond a tensor.
     fn guard(&mut self) -> Result<(), CallError> {
         Ok(())
     }
 
-    /// The next call finds other values in the memory of a parameter than the last one, or other memory.
+    /// Declares that the memory of a parameter has new values or moved.
     fn touch(&mut self, parameter: usize);
 
-    /// How long the last call took by the clock of what ran it, where that is not the caller's.
+    /// The time of the last call by the device's clock; `None` for the host.
     fn elapsed(&self) -> Option<Duration>;
 }
 
 /// Why a call could not be made.
 #[derive(Debug)]
 pub(super) enum CallError {
-    /// The code refused it.
+    /// The code failed.
     Kernel(Error),
-    /// There is no memory for the workspace.
+    /// The workspace cannot be allocated.
     Alloc(AllocError),
-    /// The device refused it.
+    /// The device failed.
     Device(DeviceError),
 }

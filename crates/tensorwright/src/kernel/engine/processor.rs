@@ -1,4 +1,4 @@
-//! This processor: machine code in this process, on the memory of calls.
+//! CPU engine: machine code in this process.
 #![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
 
 use std::ffi::c_void;
@@ -12,16 +12,16 @@ use tensorwright_schedule::interface::Function;
 
 use super::{CallError, Engine, Session};
 
-/// Machine code in this process, with what its calls need.
+/// Machine code with the resources of its calls.
 #[derive(Debug)]
 pub(in super::super) struct OnProcessor {
     kernel: JitKernel,
     pool: Option<Arc<Pool>>,
-    /// Workspaces that no call uses at the moment.
+    /// Workspaces not in use by any call.
     idle: Mutex<Vec<AlignedBuffer>>,
 }
 
-/// A workspace for calls that follow each other.
+/// A workspace for a sequence of calls.
 #[derive(Debug)]
 struct Workspace<'a> {
     engine: &'a OnProcessor,
@@ -29,7 +29,7 @@ struct Workspace<'a> {
 }
 
 impl OnProcessor {
-    /// Code, and the threads that it may use.
+    /// Code and its thread pool.
     pub(in super::super) fn new(kernel: JitKernel, pool: Option<Arc<Pool>>) -> Self {
         Self { kernel, pool, idle: Mutex::default() }
     }
@@ -41,8 +41,8 @@ impl OnProcessor {
         AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// The workspaces of earlier calls, if they can be had at once: a call never waits for them. In a
-    /// child that was forked while another thread had them, they can never be had.
+    /// The idle workspaces, if the lock is free: a call never waits for it. In a child forked while
+    /// another thread held it, it stays locked.
     fn idle(&self) -> Option<MutexGuard<'_, Vec<AlignedBuffer>>> {
         match self.idle.try_lock() {
             Ok(idle) => Some(idle),

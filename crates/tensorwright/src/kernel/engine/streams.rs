@@ -1,5 +1,4 @@
-//! Calls on the streams of other libraries: on their memory, without copies, and without waiting where nothing has to be
-//! known at the end.
+//! Calls on foreign streams and memory, asynchronous where possible.
 #![allow(unsafe_code, reason = "launches compiled kernels on addresses that the caller names")]
 
 use std::collections::HashMap;
@@ -12,13 +11,13 @@ use tensorwright_schedule::interface::Function;
 
 use super::super::Place;
 
-/// So many streams keep the memory of their calls. That of one more is given back, for which the device waits.
+/// The most streams whose memory is kept. Freeing the memory of another one waits for the device.
 const KEPT: usize = 16;
 
-/// Memory for the calls of a stream, which follow each other.
+/// Memory for the calls of one stream, which run in order.
 #[derive(Debug)]
 pub(super) struct OfStream {
-    /// For parameters whose values are in the memory of the process.
+    /// Memory for parameters whose values are in host memory.
     values: Vec<Option<Memory>>,
     workspace: Memory,
     status: Memory,
@@ -27,7 +26,7 @@ pub(super) struct OfStream {
 /// The memory of all streams.
 pub(super) type OfStreams = HashMap<StreamHandle, OfStream>;
 
-/// Kernels on a device that nobody else uses meanwhile.
+/// Device kernels under an exclusive lock.
 pub(super) struct Locked<'a> {
     pub(super) interface: &'a Interface,
     pub(super) workspace_bytes: u64,
@@ -46,8 +45,8 @@ impl Locked<'_> {
         Ok(OfStream { values, workspace, status })
     }
 
-    /// Computes on a stream, with a place for each parameter, and returns the status. Waits for the end if it is asked
-    /// to, or if only the end tells whether all was in bounds.
+    /// Computes on a stream, with a place per parameter, and returns the status. Waits for the end
+    /// if requested, or if bounds can only be checked at the end.
     ///
     /// # Safety
     /// As [`Kernel::call_on_stream`](crate::Kernel::call_on_stream).
@@ -119,7 +118,7 @@ impl Locked<'_> {
     }
 }
 
-/// What a device can do with streams of other libraries.
+/// The stream interface of a device.
 fn streams_of(device: &mut dyn Device) -> Result<&mut dyn Streams, DeviceError> {
     let no_streams = DeviceError::Mismatch {
         device: device.describe().name().to_owned(),

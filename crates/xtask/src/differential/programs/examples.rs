@@ -8,17 +8,17 @@ use tensorwright_testkit::Rng;
 
 use super::Example;
 
-/// One, primes, and what is smaller than a vector.
+/// One, primes, and extents smaller than a vector.
 const ODD: [i64; 14] = [1, 1, 2, 3, 3, 4, 5, 7, 11, 13, 17, 19, 31, 37];
 
 /// The lists of golden tests, and where their programs are.
 const LISTS: [(&str, &str); 2] = [("cases.json", "kernels"), ("pipelines.json", "pipelines")];
 
-/// How often sizes are drawn until they fit each other.
+/// The attempts to draw consistent sizes.
 const TRIES: usize = 40;
 
-/// The most elements of all tensors, and the most operations, of a program at odd sizes: the
-/// reference takes about a microsecond for each.
+/// The most elements of all tensors, and operations, of a program at odd sizes: the reference takes
+/// about a microsecond for each.
 const MAX_ELEMENTS: i64 = 12_000;
 const MAX_OPERATIONS: u128 = 40_000;
 
@@ -51,12 +51,12 @@ impl Examples {
         Ok(Self(examples))
     }
 
-    /// One at the sizes of its golden test.
+    /// An example at its golden sizes.
     pub(super) fn golden(&self, rng: &mut Rng) -> Example {
         rng.pick(&self.0).clone()
     }
 
-    /// One at other sizes; at those of its golden test if no others fit.
+    /// An example at other sizes, or its golden ones if no others fit.
     pub(super) fn odd(&self, rng: &mut Rng) -> Example {
         let golden = rng.pick(&self.0);
         Self::at_odd_sizes(golden, rng).unwrap_or_else(|| golden.clone())
@@ -95,7 +95,7 @@ pub(super) fn until_quick(mut draw: impl FnMut() -> Example) -> Example {
     }
 }
 
-/// Whether a program binds, and the reference runs it within milliseconds.
+/// Whether a program binds and the reference runs it within milliseconds.
 pub(super) fn is_quick(example: &Example) -> bool {
     let bound = Module::parse("example.tc", &example.text)
         .and_then(|module| module.def(&example.def)?.bind(example.sizes.clone()));

@@ -1,13 +1,13 @@
-//! Programs of the generator that have something that few have.
+//! Generated programs with a rare feature.
 
 use tensorwright_testkit::{Rng, Scale, generate_at};
 
 use super::Example;
 
-/// How many programs are looked at, of which one in eight is wanted.
+/// The most programs to draw; about one in eight has the feature.
 const MOST: usize = 200;
 
-/// A random one with a feature.
+/// A random program with a feature.
 pub(super) fn draw(rng: &mut Rng, feature: &str) -> Example {
     let mut generated = generate_at(Scale::Tileable, rng.next_u64());
     for _ in 0..MOST {

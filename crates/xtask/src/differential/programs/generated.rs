@@ -1,4 +1,4 @@
-//! Programs of the generator, which uses every part of the language.
+//! Generated programs that use the whole language.
 
 use tensorwright_testkit::{Rng, Scale, generate_at};
 

@@ -6,11 +6,11 @@ use tensorwright_testkit::Rng;
 use super::Example;
 use super::examples::is_quick;
 
-/// What gradients are called.
+/// The name of this source.
 pub(super) const NAME: &str = "gradients";
 
-/// The gradient of a program with respect to all parameters that have one, or to one of them; `None`
-/// if it has none, or if it takes long to run.
+/// The gradient of a program with respect to all or one of its parameters; `None` if there is none,
+/// or it is slow.
 pub(super) fn of(example: &Example, rng: &mut Rng) -> Option<Example> {
     let module = Module::parse("forward.tc", &example.text).ok()?;
     let gradient = tensorwright_grad::grad(&module, &example.def, &[]).ok()?;

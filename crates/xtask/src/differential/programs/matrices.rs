@@ -1,4 +1,4 @@
-//! Products of matrices of types that tensor operations multiply, mostly of whole tiles.
+//! Matrix products for tensor-core types, mostly of whole tiles.
 
 use tensorwright_testkit::Rng;
 

@@ -1,5 +1,6 @@
-//! Where programs come from. One file and one line of [`SOURCES`] each; a share of all of them is
-//! replaced by its gradient.
+//! Sources of programs: one file and one line of [`SOURCES`] each.
+//!
+//! A share of all programs is replaced by its gradient.
 
 pub(crate) mod examples;
 mod featured;
@@ -28,7 +29,7 @@ pub(crate) struct Example {
 /// Draws a program.
 type Draw = fn(&Programs, &mut Rng) -> Example;
 
-/// All sources by name, and how many of a hundred programs each makes.
+/// All sources by name, with their percentages.
 const SOURCES: [(&str, usize, Draw); 9] = [
     ("examples", 15, |programs, rng| programs.examples.golden(rng)),
     ("odd sizes", 20, |programs, rng| programs.examples.odd(rng)),
@@ -41,18 +42,18 @@ const SOURCES: [(&str, usize, Draw); 9] = [
     ("scatters", 4, |_, rng| featured::draw(rng, "scatter")),
 ];
 
-/// How many of a hundred programs are replaced by their gradients, where these exist.
+/// The percentage of programs replaced by their gradients, where these exist.
 const GRADIENTS: usize = 25;
 
-/// What programs are drawn from, read once.
+/// The data of the sources, read once.
 pub(crate) struct Programs {
     examples: Examples,
-    /// The only source, by name; all if there is none.
+    /// The only source, by name; all by default.
     only: Option<String>,
 }
 
 impl Programs {
-    /// Reads the examples. Draws from one source alone if its name is given.
+    /// Reads the examples. Draws from one source only if its name is given.
     pub(crate) fn load(only: Option<&str>) -> Result<Self, String> {
         Ok(Self { examples: Examples::load()?, only: only.map(str::to_owned) })
     }
@@ -62,7 +63,7 @@ impl Programs {
         SOURCES.iter().map(|(name, ..)| *name).chain([gradient::NAME])
     }
 
-    /// A random program with sizes, and where it comes from.
+    /// A random program with sizes, and its source.
     pub(crate) fn draw(&self, rng: &mut Rng) -> (Example, &'static str) {
         let only = self.only.as_deref();
         let mut left = rng.index(100);

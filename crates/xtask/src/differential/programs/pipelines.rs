@@ -1,5 +1,6 @@
-//! Chains of stencils over a picture, with borders or without, some of them masked: what windows slide over and what is
-//! computed in blocks.
+//! Chains of image stencils, for sliding windows and blocked stages.
+//!
+//! With or without borders, some of them masked.
 
 use tensorwright_testkit::Rng;
 
@@ -20,13 +21,13 @@ fn attempt(rng: &mut Rng) -> Example {
         text.push_str(&stage(rng, &name, number, is_clamped));
     }
     text.push('}');
-    // Without borders, every stage is smaller than the one before.
+    // Without borders, every stage is smaller than its producer.
     let sizes = [("H", 16 + rng.index(24)), ("W", 16 + rng.index(24))];
     let sizes = sizes.map(|(name, size)| (name.to_owned(), size as i64)).to_vec();
     Example { text, def: "pipeline".into(), sizes }
 }
 
-/// A statement that reads the stage before it, and perhaps an earlier one.
+/// A statement that reads the previous stage, and perhaps an earlier one.
 fn stage(rng: &mut Rng, name: &str, number: usize, is_clamped: bool) -> String {
     let whole = if is_clamped { " where y in 0:H, x in 0:W" } else { "" };
     let earlier = |back: usize| match number.checked_sub(back) {
@@ -44,7 +45,7 @@ fn stage(rng: &mut Rng, name: &str, number: usize, is_clamped: bool) -> String {
         return format!("  {name}(y,x) {op} {}({row},x) * 0.5{ranges}\n", earlier(1));
     }
     let mut terms = Vec::new();
-    // A stage that does not read the one before it can share loops with it.
+    // A stage that does not read the previous one can share loops with it.
     let is_fork = rng.percent(25);
     for _ in 0..1 + rng.index(4) {
         let back = if rng.percent(75) && !is_fork { 1 } else { 2 };
@@ -64,7 +65,7 @@ fn stage(rng: &mut Rng, name: &str, number: usize, is_clamped: bool) -> String {
     }
 }
 
-/// `y + 2`, kept inside of the picture if it has borders.
+/// `y + 2`, clamped to the image if there are borders.
 fn subscript(variable: &str, size: &str, offset: &str, is_clamped: bool) -> String {
     match is_clamped {
         true => format!("clamp({variable} + {offset} - 1, 0, {size} - 1)"),

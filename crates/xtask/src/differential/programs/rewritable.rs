@@ -1,10 +1,10 @@
-//! Programs that rewritings apply to: random programs seldom are.
+//! Programs that algebraic rewrites apply to, which random ones seldom are.
 
 use tensorwright_testkit::Rng;
 
 use super::Example;
 
-/// A program, and how its sizes are drawn.
+/// A program with a generator for its sizes.
 struct Template {
     def: &'static str,
     text: &'static str,
@@ -143,7 +143,7 @@ const TEMPLATES: &[Template] = &[
     },
 ];
 
-/// A number of terms that can be cut into blocks.
+/// A length that can be split into blocks.
 fn blocks(rng: &mut Rng) -> i64 {
     *rng.pick(&[2, 4, 6, 9, 16, 24, 35, 64, 96, 128])
 }

@@ -1,7 +1,8 @@
-//! Programs that concentrate on what vectors do to single elements: conversions between all types,
-//! selections, comparisons, masks that are known at compile time, values of mixed widths, and
-//! reductions across lanes. Code generators combine these in ways of their own for every number of
-//! lanes.
+//! Programs that exercise vector code.
+//!
+//! Conversions between all types, selections, comparisons, masks known at compile time, values of
+//! mixed widths, and reductions across lanes. Code generators combine these differently for every
+//! number of lanes.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_testkit::Rng;
@@ -12,8 +13,8 @@ use super::examples::until_quick;
 /// The largest extent of a loop: a few vectors of the widest registers, and less than one of most.
 const MAX_EXTENT: i64 = 23;
 
-/// A random one. Some expressions have no type (a constant where a tensor is wanted), so it is drawn
-/// until it is a program.
+/// A random program. Some expressions have no type (a constant in place of a tensor), so it draws
+/// until the program is valid.
 pub(super) fn draw(rng: &mut Rng) -> Example {
     until_quick(|| attempt(rng))
 }
@@ -105,7 +106,7 @@ impl Values<'_> {
         if self.rng.percent(50) { zero(dtype).to_owned() } else { self.of(dtype, depth) }
     }
 
-    /// A comparison: of loop variables, which masks of vectors know at compile time, or of values.
+    /// A comparison of loop variables, which vector masks know at compile time, or of values.
     fn condition(&mut self, depth: usize) -> String {
         let compare = *self.rng.pick(&["<", "<=", ">", ">=", "==", "!="]);
         if self.rng.percent(50) {

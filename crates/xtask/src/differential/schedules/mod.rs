@@ -1,4 +1,4 @@
-//! Where schedules come from. One file and one line of [`KINDS`] each.
+//! Sources of schedules: one file and one line of [`KINDS`] each.
 
 mod pipeline;
 mod policy;
@@ -17,24 +17,24 @@ use super::tally::Tally;
 
 pub(crate) use random::required;
 
-/// Where schedules come from.
+/// A source of schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Random primitives, of which those are kept that the nest accepts.
+    /// Random primitives that the nest accepts.
     Random,
-    /// Legal points of spaces, decoded: what searches try.
+    /// Decoded legal points of search spaces.
     Space,
-    /// What is used where nothing was tuned.
+    /// Default schedules.
     Policy,
-    /// What the search over pipelines proposes.
+    /// Proposals of the pipeline search.
     Pipeline,
-    /// Random primitives, most of which bind loops to blocks and threads of a device.
+    /// Random primitives, mostly binding loops to blocks and threads of a device.
     Gpu,
     /// Legal points of spaces for devices.
     GpuSpace,
-    /// What is used on devices where nothing was tuned.
+    /// Default schedules for devices.
     GpuPolicy,
-    /// What the search over pipelines proposes for devices.
+    /// Proposals of the pipeline search for devices.
     GpuPipeline,
 }
 
@@ -60,19 +60,18 @@ impl Kind {
         KINDS.iter().map(|(name, _)| *name)
     }
 
-    /// The one of a name.
+    /// The kind with a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         KINDS.into_iter().find(|(known, _)| *known == name).map(|(_, kind)| kind)
     }
 
-    /// Whether what makes the schedules promises that they can be applied and lowered. Random ones
-    /// may turn out not to go together.
+    /// Whether the schedules must apply and lower. Random ones may conflict.
     pub(crate) fn is_promised(self) -> bool {
         !matches!(self, Kind::Random | Kind::Gpu)
     }
 
-    /// What makes schedules of a program.
-    pub(crate) fn maker(self, program: &Program, rng: &mut Rng) -> Result<Maker, Failed> {
+    /// A schedule generator for a program.
+    pub(crate) fn maker(self, program: &Program, rng: &mut Rng) -> Result<Maker, MakerError> {
         match self {
             Kind::Random => Ok(Maker::Random),
             Kind::Policy => Ok(Maker::Policy),
@@ -88,7 +87,7 @@ impl Kind {
     }
 }
 
-/// What makes schedules of one program.
+/// A schedule generator for one program.
 pub(crate) enum Maker {
     /// Of [`Kind::Random`].
     Random,
@@ -106,25 +105,25 @@ pub(crate) enum Maker {
     GpuPipeline,
 }
 
-/// A schedule.
-pub(crate) struct Made {
+/// A generated schedule.
+pub(crate) struct DrawnSchedule {
     /// The schedule.
     pub(crate) schedule: Schedule,
-    /// The nest after it, where it is known that it applies.
+    /// The scheduled nest, if it is known.
     pub(crate) nest: Option<LoopNest>,
 }
 
-/// What making a schedule panicked with, or why there is none.
-pub(crate) struct Failed(pub(crate) String);
+/// The panic message of a generator, or its error.
+pub(crate) struct MakerError(pub(crate) String);
 
 impl Maker {
-    /// A schedule of the program that this was made for; `None` if none is small enough.
+    /// A schedule for the generator's program; `None` if none is small enough.
     pub(crate) fn draw(
         &self,
         program: &Program,
         rng: &mut Rng,
         tally: &mut Tally,
-    ) -> Result<Option<Made>, Failed> {
+    ) -> Result<Option<DrawnSchedule>, MakerError> {
         match self {
             Maker::Random => Ok(Some(random::random(canonical(program), rng, tally))),
             Maker::Gpu => Ok(Some(random::for_device(canonical(program), rng, tally))),
@@ -143,17 +142,17 @@ impl Maker {
     }
 }
 
-/// What a function returns, or what it was refused or panicked with.
-fn guarded<T>(make: impl FnOnce() -> Result<T, TargetError>) -> Result<T, Failed> {
+/// The result of a function; panics and refusals become errors.
+fn guarded<T>(make: impl FnOnce() -> Result<T, TargetError>) -> Result<T, MakerError> {
     let made = catch_unwind(AssertUnwindSafe(make)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Failed(text.unwrap_or_else(|| "a panic without words".to_owned()))
+        MakerError(text.unwrap_or_else(|| "a panic without words".to_owned()))
     })?;
-    made.map_err(|refused| Failed(refused.to_string()))
+    made.map_err(|refused| MakerError(refused.to_string()))
 }
 
-/// The sizes of a processor, with or without workers, with or without other algorithms.
+/// Random CPU parameters, threads and precision.
 fn goal(rng: &mut Rng) -> Goal<Cpu> {
     let goal = match rng.index(4) {
         0 => Goal::new(Cpu::neon()),
@@ -164,20 +163,20 @@ fn goal(rng: &mut Rng) -> Goal<Cpu> {
     goal.with_workers(rng.range(1, 2)).with_precision(precision)
 }
 
-/// The sizes of a device, with or without other algorithms.
+/// Random device parameters and precision.
 fn device_goal(rng: &mut Rng) -> Goal {
     let name = *rng.pick(&["cuda:sm_70", "cuda:sm_80", "cuda:sm_90"]);
     let precision = if rng.percent(20) { Precision::Exact } else { Precision::Fast };
-    // Without such names there is no device to make schedules for: whoever applies them will see.
+    // Without such a target, applying the schedule will fail and report it.
     let target = Target::named(name).unwrap_or_else(|_| Cpu::avx512().into());
     Goal::new(target).with_precision(precision)
 }
 
-/// A schedule with its nest, if that is small. A schedule that is refused passes: whoever applies it
-/// again will see.
-fn small(schedule: Schedule, program: &Program, tally: &mut Tally) -> Option<Made> {
+/// A schedule with its nest, if it is small. A rejected schedule passes, because applying it again
+/// reports the problem.
+fn small(schedule: Schedule, program: &Program, tally: &mut Tally) -> Option<DrawnSchedule> {
     let nest = schedule.apply(canonical(program)).ok();
     let is_small = nest.as_ref().is_none_or(random::is_small);
     tally.count("[small enough]", is_small);
-    is_small.then_some(Made { schedule, nest })
+    is_small.then_some(DrawnSchedule { schedule, nest })
 }

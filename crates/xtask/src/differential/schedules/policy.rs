@@ -1,4 +1,4 @@
-//! The schedules of programs that nobody has tuned: by the cost model, and by rules.
+//! Default schedules, by the cost model and by rules.
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::TargetError;
@@ -6,15 +6,15 @@ use tensorwright_policy::cpu::rules::schedule_by_rules;
 use tensorwright_policy::default_schedule;
 use tensorwright_testkit::Rng;
 
-use super::{Made, device_goal, goal, small};
+use super::{DrawnSchedule, device_goal, goal, small};
 use crate::differential::tally::Tally;
 
-/// One of them, for random sizes of a processor.
+/// A default schedule for random CPU parameters.
 pub(super) fn draw(
     program: &Program,
     rng: &mut Rng,
     tally: &mut Tally,
-) -> Result<Option<Made>, TargetError> {
+) -> Result<Option<DrawnSchedule>, TargetError> {
     let goal = goal(rng);
     let (name, schedule) = if rng.percent(60) {
         ("[untuned]", default_schedule(program, &goal.into())?)
@@ -26,12 +26,12 @@ pub(super) fn draw(
     Ok(made)
 }
 
-/// The one for random sizes of a device.
+/// A default schedule for random device parameters.
 pub(super) fn for_device(
     program: &Program,
     rng: &mut Rng,
     tally: &mut Tally,
-) -> Result<Option<Made>, TargetError> {
+) -> Result<Option<DrawnSchedule>, TargetError> {
     let schedule = default_schedule(program, &device_goal(rng))?;
     let made = small(schedule, program, tally);
     tally.count("[untuned]", made.is_some());

@@ -1,4 +1,4 @@
-//! Points of the spaces that searches work on, decoded.
+//! Decoded points of search spaces.
 
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
@@ -6,13 +6,13 @@ use tensorwright_policy::{Preset, ScheduleSpace};
 use tensorwright_space::Rng as SpaceRng;
 use tensorwright_testkit::Rng;
 
-use super::{Made, small};
+use super::{DrawnSchedule, small};
 use crate::differential::tally::Tally;
 
-/// How many points are drawn until one is small.
+/// How many points are drawn to find a small one.
 const TRIES: usize = 6;
 
-/// How many of a hundred spaces are of the preset that is used if none is named.
+/// The percentage of spaces with the default preset.
 const FULL: usize = 70;
 
 /// The spaces of a program: one per algorithm.
@@ -26,8 +26,13 @@ impl Spaces {
         ScheduleSpace::alternatives(program, goal, &preset.options()).map(Self)
     }
 
-    /// The schedule of a random legal point; `None` if all that were drawn are refused or too large.
-    pub(super) fn draw(&self, program: &Program, rng: &mut Rng, tally: &mut Tally) -> Option<Made> {
+    /// The schedule of a random legal point; `None` if all draws are rejected or too large.
+    pub(super) fn draw(
+        &self,
+        program: &Program,
+        rng: &mut Rng,
+        tally: &mut Tally,
+    ) -> Option<DrawnSchedule> {
         let mut points = SpaceRng::new(rng.next_u64());
         for _ in 0..TRIES {
             let space = rng.pick(&self.0);
@@ -42,7 +47,7 @@ impl Spaces {
                         return Some(made);
                     }
                 }
-                // Primitives may refuse what no rule does.
+                // Primitives may reject more than the rules of the space.
                 Err(refused) => tally.count(&format!("[decoded: {}]", refused.rule), false),
             }
         }

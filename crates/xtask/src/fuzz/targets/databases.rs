@@ -1,4 +1,4 @@
-//! Databases of records that a disk, another program or somebody has damaged.
+//! Damaged records databases.
 
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{
@@ -20,7 +20,7 @@ pub(super) const TARGET: Target = Target {
 
 const TEXT: &str = "def gemm(float(8,64) A) -> (C) { C(m,n) = A(m,n) }\n";
 
-/// A database with so many trials.
+/// A database with a number of trials.
 pub(super) fn filled(scratch: &Scratch, trials: u64) -> Option<SqliteStore> {
     let options = Options { durable: false, ..Options::default() };
     let mut store = SqliteStore::open(&scratch.file, options).ok()?;
@@ -54,14 +54,14 @@ pub(super) fn filled(scratch: &Scratch, trials: u64) -> Option<SqliteStore> {
 fn corpus() -> Vec<Vec<u8>> {
     let bytes = |trials| {
         let scratch = Scratch::new()?;
-        // Closing it writes what is waiting.
+        // Closing it flushes pending writes.
         drop(filled(&scratch, trials)?);
         std::fs::read(&scratch.file).ok()
     };
     [0, 3, 300].into_iter().filter_map(bytes).collect()
 }
 
-/// Asks a store for everything that it has, and writes to it.
+/// Reads everything from a store, and writes to it.
 pub(super) fn use_everything(store: &mut SqliteStore) -> Result<(), Error> {
     for summary in store.runs(&RunFilter::default())? {
         std::hint::black_box(store.trials(&summary.info.id, None, 1000)?);

@@ -1,4 +1,4 @@
-//! Records that somebody else has exported.
+//! Imported records.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// A small database, as lines: whole, and each line by itself after those before it.
+/// A small database as lines: whole, and each line alone after the lines it depends on.
 fn corpus() -> Vec<Vec<u8>> {
     let Some(scratch) = Scratch::new() else { return Vec::new() };
     let Some(store) = filled(&scratch, 6) else { return Vec::new() };

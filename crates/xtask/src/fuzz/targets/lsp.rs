@@ -1,5 +1,7 @@
-//! What editors send. An input is a conversation, one message in a line, so that mutations need not
-//! get the lengths right.
+//! Messages from editors.
+//!
+//! An input is a conversation with one message per line, so that mutations need not keep lengths
+//! consistent.
 
 use serde_json::json;
 use tensorwright_lsp::serve;
@@ -17,10 +19,10 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// Longer texts take most of the time and say nothing new.
+/// The longest text: longer ones are slow and find nothing new.
 const LONGEST: usize = 2_000;
 
-/// Conversations about programs, right and wrong ones.
+/// Conversations about valid and invalid programs.
 fn corpus() -> Vec<Vec<u8>> {
     let all = texts::corpus().into_iter().filter(|text| text.len() < LONGEST);
     let conversation = |(number, text): (usize, Vec<u8>)| {
@@ -63,7 +65,7 @@ fn notification(method: &str, params: &serde_json::Value) -> String {
 fn run(input: &mut Input) -> Reached {
     let mut bytes = Vec::new();
     for line in input.bytes.split(|byte| *byte == b'\n') {
-        // Seldom a length that is wrong.
+        // Rarely a wrong length.
         let length = if input.rng.percent(1) { line.len() / 2 } else { line.len() };
         bytes.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
         bytes.extend(line);

@@ -1,4 +1,4 @@
-//! Manifests of packages and of tuning, up to bound programs.
+//! Manifests of packages and tuning, up to bound programs.
 
 use tensorwright::Module;
 use tensorwright_lang::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -13,7 +13,7 @@ pub(super) const TARGET: Target = Target {
     name: "manifests",
     reads: "manifests",
     extension: "toml",
-    // Every value of a size that varies is bound.
+    // Every value of a dynamic size is bound.
     seconds: 10.0,
     corpus,
     mutate,

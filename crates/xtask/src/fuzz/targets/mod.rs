@@ -1,4 +1,4 @@
-//! What is fuzzed. One file and one line of [`TARGETS`] each.
+//! Fuzz targets: one file and one line of [`TARGETS`] each.
 
 mod databases;
 mod imports;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tensorwright_testkit::Rng;
 
-/// Everything that reads what users and files may hold.
+/// All readers of user input.
 pub(crate) const TARGETS: &[Target] = &[
     texts::TARGET,
     schedules::TARGET,
@@ -23,22 +23,22 @@ pub(crate) const TARGETS: &[Target] = &[
     lsp::TARGET,
 ];
 
-/// Changes an input; others of the corpus may be parts of it.
+/// Mutates an input, perhaps with parts of others.
 type Mutate = fn(&[u8], &[Vec<u8>], &mut Rng) -> Vec<u8>;
 
-/// Something that reads bytes.
+/// A reader of bytes.
 pub(crate) struct Target {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What it reads, for people.
+    /// A description of its input.
     pub(crate) reads: &'static str,
-    /// What files of failures are called.
+    /// The extension of failure files.
     pub(crate) extension: &'static str,
-    /// The processor seconds that an input may take, and more for those longer than 100 KB.
+    /// The CPU seconds per input (and per 100 kB of longer ones).
     pub(crate) seconds: f64,
-    /// Inputs that are valid, or nearly: what others are made of.
+    /// Valid or nearly valid inputs for mutation.
     pub(crate) corpus: fn() -> Vec<Vec<u8>>,
-    /// Makes an input of one of the corpus.
+    /// Mutates an input of the corpus.
     pub(crate) mutate: Mutate,
     /// Reads an input.
     pub(crate) run: fn(&mut Input) -> Reached,
@@ -46,27 +46,27 @@ pub(crate) struct Target {
 
 /// One input.
 pub(crate) struct Input {
-    /// What is read.
+    /// The bytes.
     pub(crate) bytes: Vec<u8>,
-    /// Sizes that would fit the text before it was mutated, where they are known.
+    /// Sizes that fit the text before mutation, if known.
     pub(crate) sizes: Vec<(String, i64)>,
-    /// The source of what the run of this input still has to choose.
+    /// Random numbers for further choices of the run.
     pub(crate) rng: Rng,
 }
 
 /// How far an input got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reached {
-    /// It is refused.
+    /// Rejected.
     Refused,
-    /// It is read, but nothing could be done with it.
+    /// Parsed, but not usable.
     Read,
-    /// It was read and used.
+    /// Parsed and used.
     Used,
 }
 
 impl Target {
-    /// The target of a name.
+    /// The target with a name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         TARGETS.iter().find(|target| target.name == name)
     }
@@ -77,8 +77,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The contents of the files of folders whose names end in an extension, in an order that does not
-/// depend on the file system.
+/// The contents of all files in folders with an extension, in a deterministic order.
 fn files(folders: &[&str], extension: &str) -> Vec<Vec<u8>> {
     let entries = folders.iter().flat_map(|folder| std::fs::read_dir(root().join(folder)));
     let mut paths: Vec<PathBuf> = entries.flatten().flatten().map(|entry| entry.path()).collect();
@@ -87,15 +86,15 @@ fn files(folders: &[&str], extension: &str) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| std::fs::read(path).ok()).collect()
 }
 
-/// A file in a folder of its own, in memory if the system has a place for that; gone when dropped,
-/// with what SQLite puts beside it.
+/// A file in its own temporary folder, in memory if possible; removed on drop with SQLite's side
+/// files.
 struct Scratch {
     _folder: tempfile::TempDir,
     file: PathBuf,
 }
 
 impl Scratch {
-    /// `None` if the system has no place for it.
+    /// `None` without a writable place.
     fn new() -> Option<Self> {
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };

@@ -1,5 +1,6 @@
-//! Schedules: damaged texts are parsed, applied to their program and lowered. An input is a case of
-//! the differential fuzzer, of which only the schedule is mutated.
+//! Mutated schedules: parsed, applied and lowered.
+//!
+//! An input is a case of the differential fuzzer, of which only the schedule is mutated.
 
 use tensorwright_schedule::{Schedule, canonical, lower};
 use tensorwright_testkit::{Rng, mutate};
@@ -18,7 +19,7 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// How many programs with schedules there are.
+/// The number of programs with schedules.
 const CASES: u64 = 160;
 
 fn corpus() -> Vec<Vec<u8>> {
@@ -26,7 +27,7 @@ fn corpus() -> Vec<Vec<u8>> {
     cases.map(|case| case.to_string().into_bytes()).collect()
 }
 
-/// Mutates what follows the program, with parts of other schedules.
+/// Mutates the schedule with parts of others.
 fn mutate_schedule(bytes: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let Some((program, schedule)) = text.split_once(SCHEDULE) else { return bytes.to_vec() };
@@ -41,12 +42,12 @@ fn mutate_schedule(bytes: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     [program.as_bytes(), SCHEDULE.as_bytes(), &mutated].concat()
 }
 
-/// Numbers that schedules seldom have.
+/// Unusual numbers for schedules.
 const NUMBERS: [&str; 9] =
     ["0", "1", "2", "3", "7", "64", "4096", "2147483647", "9223372036854775807"];
 
-/// Changes whole steps, so that most of them are still steps: they are lost, doubled, moved, taken
-/// from another schedule, or get other numbers.
+/// Mutates whole steps, so that most stay valid: drops, doubles, moves or replaces them, or changes
+/// numbers.
 fn mutate_steps(schedule: &str, other: &str, rng: &mut Rng) -> String {
     let mut steps: Vec<String> = schedule.lines().map(str::to_owned).collect();
     let others: Vec<&str> = other.lines().collect();

@@ -1,5 +1,4 @@
-//! What is fuzzed: everything between bytes and a bound program or a gradient, and the rendering of
-//! whatever there is to say about them.
+//! Source texts: from bytes to bound programs, gradients and diagnostics.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::diagnostic::Diagnostics;
@@ -17,10 +16,10 @@ pub(super) const TARGET: Target = Target {
     run,
 };
 
-/// Where programs are found, from the root of the workspace.
+/// Folders with programs, from the workspace root.
 const FOLDERS: [&str; 2] = ["examples/kernels", "tests/diagnostics"];
 
-/// How many generated programs there are to splice with.
+/// The number of generated programs for splicing.
 const GENERATED: u64 = 200;
 
 /// The examples, the tests of diagnostics and generated programs.
@@ -29,7 +28,7 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
     files(&FOLDERS, "tc").into_iter().chain(generated).collect()
 }
 
-/// Checks a text, and binds each of its defs to small sizes: those of `known`, or random ones.
+/// Checks a text, and binds each definition to small sizes: those in `known`, or random ones.
 fn run(input: &mut Input) -> Reached {
     let Input { bytes, sizes: known, rng } = input;
     let module = match Module::parse_bytes("fuzz.tc", bytes) {
@@ -62,21 +61,21 @@ fn run(input: &mut Input) -> Reached {
 fn differentiate(module: &Module, def: &str, rng: &mut Rng) {
     if rng.percent(30) {
         match tensorwright_grad::grad(module, def, &[]) {
-            // Whatever has a gradient can be trained.
+            // Every differentiable definition can be trained.
             Ok(_) => assert!(tensorwright_grad::training(module, def, &[]).is_ok(), "{def}"),
             Err(diagnostics) => render(&diagnostics, rng),
         }
     }
 }
 
-/// Draws what there is to say. Drawing takes longer than all the rest, so only some are drawn.
+/// Renders diagnostics. Rendering is slow, so only some are rendered.
 fn render(diagnostics: &Diagnostics, rng: &mut Rng) {
     if rng.percent(20) {
         std::hint::black_box(diagnostics.render(rng.percent(50)));
     }
 }
 
-/// Mostly the size that fits, sometimes one that is too small, too large or absurd.
+/// Mostly the fitting size, sometimes one that is too small, too large or absurd.
 fn choose(name: &str, known: &[(String, i64)], rng: &mut Rng) -> i64 {
     match known.iter().find(|(known, _)| known == name) {
         Some((_, value)) if rng.percent(97) => *value,

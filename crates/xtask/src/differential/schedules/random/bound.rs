@@ -1,7 +1,8 @@
-//! Schedules for devices: loops that are blocks and threads, with what belongs to them.
+//! Random device schedules, with loops bound to blocks and threads.
 //!
-//! A stage that nobody else holds becomes a launch: its loops are split into blocks, threads and what one thread does, often with
-//! operands that the threads of a block stage together, partial results, accumulators, and stages that are computed in the block.
+//! Each unplaced stage becomes a launch: its loops are split into blocks, threads and per-thread
+//! work, often with cooperatively staged operands, partial results, accumulators, and stages
+//! computed in the block.
 
 use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{
@@ -10,9 +11,9 @@ use tensorwright_schedule::primitives::{
 };
 
 use super::propose::{self, factor, tiles_of_products};
-use super::{Around, Draft};
+use super::{Draft, EnclosingLoop};
 
-/// Binds loops of most stages, the last ones first: others are computed inside of them.
+/// Binds the loops of most stages, last ones first: others are computed inside them.
 pub(super) fn bound(d: &mut Draft<'_>) {
     let mut stages = d.stages();
     stages.reverse();
@@ -20,7 +21,7 @@ pub(super) fn bound(d: &mut Draft<'_>) {
         let loops = d.loops(&stage);
         let is_free = loops.iter().all(|l| l.is_own && l.is_serial);
         if is_free && !loops.is_empty() && d.rng.percent(85) {
-            // What is not made of tiles is as it was.
+            // Other stages stay unchanged.
             if d.rng.percent(70) && tensors(d, &stage) {
                 continue;
             }
@@ -29,7 +30,7 @@ pub(super) fn bound(d: &mut Draft<'_>) {
     }
 }
 
-/// What the loops of a stage become.
+/// The split loops of a stage.
 #[derive(Default)]
 struct Parts {
     blocks: Vec<String>,
@@ -49,7 +50,7 @@ fn launch(d: &mut Draft<'_>, stage: &str) {
     if d.rng.percent(25) {
         partial_sums(d, stage, &parts);
     }
-    // What is bound can be computed in and copied to, and the other way around.
+    // Bound loops can be targets of placement and staging, before or after binding.
     let early = d.rng.percent(60);
     if early {
         bind_all(d, stage, &parts);
@@ -71,10 +72,10 @@ fn launch(d: &mut Draft<'_>, stage: &str) {
     }
 }
 
-/// A product of matrices in tiles that warps multiply; false if it is none, and nothing was changed.
+/// Schedules a matrix product in warp tiles; false, without changes, if the stage is not one.
 fn tensors(d: &mut Draft<'_>, stage: &str) -> bool {
     let Some([rows, columns, terms]) = tiles_of_products(d, stage) else { return false };
-    // Rows and columns of tiles are blocks, warps, or done by one warp after the other.
+    // Rows and columns of tiles become blocks, warps, or sequential work of a warp.
     let mut host = rows.clone();
     match d.rng.index(4) {
         0 => bind_one(d, stage, &rows, Place::Block(Dim::X)),
@@ -82,7 +83,7 @@ fn tensors(d: &mut Draft<'_>, stage: &str) -> bool {
             bind_one(d, stage, &rows, Place::Block(Dim::X));
             bind_one(d, stage, &columns, Place::Thread(Dim::Y));
             if d.rng.percent(50) {
-                // All warps go through the terms together, and copy operands for each other.
+                // All warps iterate over the reduction together and copy operands for each other.
                 d.accept(stage, Reorder::new([terms.clone(), columns.clone()]));
                 operands(d, stage, &terms);
             } else if d.rng.percent(50) {
@@ -114,7 +115,7 @@ fn bind_one(d: &mut Draft<'_>, stage: &str, target: &str, to: Place) {
     d.accept(stage, Bind { target: target.to_owned(), to });
 }
 
-/// Splits the loops of a stage into blocks, threads and what one thread does.
+/// Splits the loops of a stage into blocks, threads and per-thread work.
 fn cut(d: &mut Draft<'_>, stage: &str) -> Parts {
     let mut parts = Parts::default();
     for l in d.own_loops(stage) {
@@ -154,7 +155,7 @@ fn cut(d: &mut Draft<'_>, stage: &str) -> Parts {
                         parts.threads.push(part(1));
                         parts.rest.push(part(2));
                     }
-                    // Virtual threads: what a thread does is as many elements apart as there are threads.
+                    // Virtual threads: the elements of a thread are a thread count apart.
                     _ => {
                         let side = if d.rng.percent(50) {
                             &mut parts.outer_terms
@@ -171,7 +172,7 @@ fn cut(d: &mut Draft<'_>, stage: &str) -> Parts {
     parts
 }
 
-/// Mostly a tail that bound loops may have.
+/// Mostly a tail that bound loops allow.
 fn ending(d: &mut Draft<'_>) -> Tail {
     *d.rng.pick(&[Tail::Guard, Tail::Guard, Tail::Guard, Tail::RoundUp, Tail::Peel])
 }
@@ -199,7 +200,7 @@ fn bind(d: &mut Draft<'_>, stage: &str, names: &[String], place: fn(Dim) -> Plac
     }
 }
 
-/// Sums over a loop of the reduction that are kept apart, often by threads.
+/// Partial sums over a reduction loop, often by threads.
 fn partial_sums(d: &mut Draft<'_>, stage: &str, parts: &Parts) {
     let (Some(at), Some(target)) = (parts.blocks.last(), parts.rest.last()) else { return };
     let (at, target) = (at.clone(), target.clone());
@@ -208,7 +209,7 @@ fn partial_sums(d: &mut Draft<'_>, stage: &str, parts: &Parts) {
     }
 }
 
-/// Computes stages that a stage reads in a loop of it.
+/// Computes producers inside a loop of a stage.
 fn producers(d: &mut Draft<'_>, stage: &str, at: &str) {
     let stages = d.stages();
     for producer in d.reads(stage).into_iter().filter(|name| stages.contains(name)) {
@@ -219,7 +220,7 @@ fn producers(d: &mut Draft<'_>, stage: &str, at: &str) {
     }
 }
 
-/// Copies operands, mostly for all threads of a block.
+/// Stages operands, mostly for all threads of a block.
 fn operands(d: &mut Draft<'_>, stage: &str, at: &str) {
     for tensor in d.reads(stage) {
         if !d.rng.percent(50) {
@@ -241,12 +242,12 @@ fn operands(d: &mut Draft<'_>, stage: &str, at: &str) {
     }
 }
 
-/// Lets the threads of a block share the work of a stage that is computed in it.
+/// Shares a stage computed in a block among its threads.
 fn cooperative(d: &mut Draft<'_>, stage: &str) {
     if d.rng.percent(15) {
         return;
     }
-    let spatial = |d: &Draft<'_>| -> Vec<Around> {
+    let spatial = |d: &Draft<'_>| -> Vec<EnclosingLoop> {
         d.own_loops(stage).into_iter().filter(|l| l.role == Role::Spatial && l.is_serial).collect()
     };
     let loops = spatial(d);
@@ -273,7 +274,7 @@ fn cooperative(d: &mut Draft<'_>, stage: &str) {
     bind(d, stage, &names, Place::Thread);
 }
 
-/// What one thread does, written out or in vectors.
+/// Unrolls or vectorizes the per-thread work.
 fn finish(d: &mut Draft<'_>, stage: &str) {
     if !d.stages().contains(&stage.to_owned()) {
         return;

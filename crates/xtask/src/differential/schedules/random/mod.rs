@@ -1,8 +1,8 @@
-//! Random schedules: primitives are proposed, and those that the nest accepts are kept.
+//! Random schedules: proposes primitives and keeps those that the nest accepts.
 //!
-//! Primitives that are drawn one by one seldom meet: a tile is only interesting once its loops are
-//! reordered, vectorized and accumulated in registers. So a schedule is made of *recipes*, which
-//! propose what belongs together, and of single primitives in between.
+//! Independent primitives seldom combine well: a tile only matters once its loops are reordered,
+//! vectorized and accumulated in registers. So a schedule consists of *recipes*, which propose
+//! related primitives, and of single primitives in between.
 
 mod bound;
 mod propose;
@@ -17,13 +17,13 @@ use tensorwright_schedule::primitives::{Primitive, Tail, loops_of, stages};
 use tensorwright_schedule::schedule::Step;
 use tensorwright_testkit::Rng;
 
-use super::Made;
+use super::DrawnSchedule;
 use crate::differential::tally::Tally;
 
 pub(super) use size::is_small;
 
 /// A random schedule of a canonical nest.
-pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
+pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> DrawnSchedule {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
     if draft.rng.percent(40) {
@@ -45,11 +45,11 @@ pub(super) fn random(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
         recipes::finish(&mut draft);
     }
     let nest = (!draft.is_broken).then_some(draft.nest);
-    Made { schedule: draft.schedule, nest }
+    DrawnSchedule { schedule: draft.schedule, nest }
 }
 
 /// A random schedule for a device.
-pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Made {
+pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> DrawnSchedule {
     let (schedule, is_broken) = (Schedule::default(), false);
     let mut draft = Draft { nest, schedule, is_broken, rng, tally };
     if draft.rng.percent(15) {
@@ -61,14 +61,14 @@ pub(super) fn for_device(nest: LoopNest, rng: &mut Rng, tally: &mut Tally) -> Ma
         propose::single(&mut draft);
     }
     let nest = (!draft.is_broken).then_some(draft.nest);
-    Made { schedule: draft.schedule, nest }
+    DrawnSchedule { schedule: draft.schedule, nest }
 }
 
-/// A schedule being made.
+/// A schedule under construction.
 struct Draft<'a> {
     nest: LoopNest,
     schedule: Schedule,
-    /// Whether the last step has panicked; it ends the schedule.
+    /// Whether the last step panicked, which ends the schedule.
     is_broken: bool,
     rng: &'a mut Rng,
     tally: &'a mut Tally,
@@ -76,17 +76,17 @@ struct Draft<'a> {
 
 /// A loop around a stage.
 #[derive(Debug, Clone)]
-struct Around {
+struct EnclosingLoop {
     name: String,
     extent: i64,
     role: Role,
     is_serial: bool,
-    /// Whether it is a loop of the stage, not of one that the stage is computed in.
+    /// Whether the loop belongs to the stage, not to one that it is computed in.
     is_own: bool,
 }
 
 impl Draft<'_> {
-    /// Applies a primitive if the nest accepts it and stays small enough to compile and run.
+    /// Applies a primitive if the nest accepts it and stays small.
     fn accept(&mut self, stage: &str, primitive: impl Into<Primitive>) -> bool {
         if self.is_broken {
             return false;
@@ -97,7 +97,7 @@ impl Draft<'_> {
         let mut changed = self.nest.clone();
         let apply = AssertUnwindSafe(|| step.apply(&mut changed).is_ok());
         let Ok(accepted) = catch_unwind(apply) else {
-            // Whoever replays the schedule will see.
+            // Replaying the schedule will show the problem.
             self.schedule.steps.push(step);
             self.is_broken = true;
             return false;
@@ -113,7 +113,7 @@ impl Draft<'_> {
         kept
     }
 
-    /// What a step counts as.
+    /// The counters of a step.
     fn kinds(&self, step: &Step) -> Vec<String> {
         let mut kinds = vec![step.primitive.keyword().to_owned()];
         match &step.primitive {
@@ -122,7 +122,7 @@ impl Draft<'_> {
                 let loops = self.loops(&step.stage);
                 let extent = loops.iter().rev().find(|l| l.name == split.target).map(|l| l.extent);
                 let block: i64 = split.factors.iter().product();
-                // Where there is no tail, the kind of tail says nothing.
+                // Without a remainder, the tail strategy has no effect.
                 if extent.is_some_and(|extent| extent % block != 0) {
                     kinds.push(tail_name(split.tail));
                 }
@@ -149,21 +149,21 @@ impl Draft<'_> {
         stages(&self.nest)
     }
 
-    /// A random stage; `None` if everything was inlined away.
+    /// A random stage; `None` if all were inlined.
     fn stage(&mut self) -> Option<String> {
         let stages = self.stages();
         (!stages.is_empty()).then(|| self.rng.pick(&stages).clone())
     }
 
     /// The loops around a stage, outermost first.
-    fn loops(&self, stage: &str) -> Vec<Around> {
+    fn loops(&self, stage: &str) -> Vec<EnclosingLoop> {
         let around = loops_of(&self.nest, stage);
         let own = around.last().and_then(|l| l.stage);
         around.into_iter().map(|l| self.around(l, own)).collect()
     }
 
-    fn around(&self, l: &Loop, own: Option<StageId>) -> Around {
-        Around {
+    fn around(&self, l: &Loop, own: Option<StageId>) -> EnclosingLoop {
+        EnclosingLoop {
             name: self.nest.var_name(l.var).to_owned(),
             extent: l.extent,
             role: l.role,
@@ -172,13 +172,13 @@ impl Draft<'_> {
         }
     }
 
-    /// The loops of a stage itself.
-    fn own_loops(&self, stage: &str) -> Vec<Around> {
+    /// The stage's own loops.
+    fn own_loops(&self, stage: &str) -> Vec<EnclosingLoop> {
         self.loops(stage).into_iter().filter(|l| l.is_own).collect()
     }
 
-    /// A random loop of those around a stage.
-    fn any_loop(&mut self, stage: &str) -> Option<Around> {
+    /// A random loop around a stage.
+    fn any_loop(&mut self, stage: &str) -> Option<EnclosingLoop> {
         let loops = self.loops(stage);
         (!loops.is_empty()).then(|| self.rng.pick(&loops).clone())
     }
@@ -200,12 +200,12 @@ impl Draft<'_> {
     }
 }
 
-/// What a tail counts as.
+/// The counter of a tail strategy.
 pub(crate) fn tail_name(tail: Tail) -> String {
     format!("tail {}", tail.name())
 }
 
-/// Everything that a long run must have accepted at least once.
+/// Everything that a long run must accept at least once.
 pub(crate) fn required() -> Vec<String> {
     let keywords = Primitive::KEYWORDS.iter().map(|keyword| (*keyword).to_owned());
     let tails = Tail::ALL.iter().map(|(_, tail)| tail_name(*tail));

@@ -11,7 +11,7 @@ use tensorwright_testkit::Rng;
 
 use super::Draft;
 
-/// Proposes one primitive of any kind; false if it was refused or there is nothing to apply it to.
+/// Proposes one random primitive; false if it was rejected or nothing applies.
 pub(super) fn single(d: &mut Draft<'_>) -> bool {
     const PROPOSALS: &[fn(&mut Draft<'_>, &str) -> Option<bool>] = &[
         split,
@@ -42,7 +42,7 @@ pub(super) fn single(d: &mut Draft<'_>) -> bool {
     propose(d, &stage).unwrap_or(false)
 }
 
-/// The extent of an inner loop: small, a vector or no divisor of anything.
+/// The extent of an inner loop: small, a vector width, or a non-divisor.
 pub(super) fn factor(rng: &mut Rng) -> i64 {
     *rng.pick(&[1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8, 16, 17])
 }
@@ -135,7 +135,8 @@ fn tensorize(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     Some(d.accept(stage, Tensorize { loops, is_tf32 }))
 }
 
-/// Makes a product of matrices one of tiles; the loops over them. `None` if it is none, and nothing was changed.
+/// Converts a matrix product to tiles and returns its tile loops; `None`, without changes, if the
+/// stage is not one.
 pub(super) fn tiles_of_products(d: &mut Draft<'_>, stage: &str) -> Option<[String; 3]> {
     let own = d.own_loops(stage);
     let [m, n, k] = own.as_slice() else { return None };
@@ -152,7 +153,7 @@ pub(super) fn tiles_of_products(d: &mut Draft<'_>, stage: &str) -> Option<[Strin
         primitive: primitive.clone(),
         span: Default::default(),
     };
-    // Which of them the types of the factors allow.
+    // The variants that the operand types allow.
     let steps = [false, true].into_iter().find_map(|is_tf32| {
         let tile = Tensorize { loops: inner.to_vec(), is_tf32 };
         let steps = splits.iter().cloned().chain([order.clone().into(), tile.into()]);
@@ -185,7 +186,7 @@ fn compute_with(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     Some(d.accept(stage, ComputeWith { other, at }))
 }
 
-/// Computes a stage inside a loop of its reader, often in a window that slides along it where that is possible.
+/// Computes a stage inside a loop of its consumer, often in a sliding window.
 pub(super) fn placed(d: &mut Draft<'_>, stage: &str, consumer: String, at: String) -> bool {
     let slide = Slide { consumer: consumer.clone(), at: at.clone() };
     (d.rng.percent(60) && d.accept(stage, slide)) || d.accept(stage, ComputeAt { consumer, at })

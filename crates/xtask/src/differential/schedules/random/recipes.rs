@@ -1,4 +1,4 @@
-//! Sequences of primitives that belong together, with random arguments and random omissions.
+//! Sequences of related primitives, with random arguments and omissions.
 
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::precision::Precision;
@@ -13,16 +13,16 @@ use tensorwright_schedule::primitives::{
 use super::propose::{
     self, cache_read, factor, layout_of, placed, split_of, tail, tiles_of_products,
 };
-use super::{Around, Draft};
+use super::{Draft, EnclosingLoop};
 
-/// A recipe; what of it is refused is left out.
+/// A recipe; rejected primitives are left out.
 pub(super) type Recipe = fn(&mut Draft<'_>);
 
 /// All recipes.
 pub(super) const RECIPES: &[Recipe] =
     &[tile, tile, factored_reduction, computed_inside, computed_together, laid_out, flattened];
 
-/// What is rewritten before anything is scheduled: what is worth it, or anything that is accepted.
+/// Rewrites before scheduling: profitable ones, or any accepted ones.
 pub(super) fn rewritten(d: &mut Draft<'_>) {
     if d.rng.percent(60) {
         let mut all = rewritings(&d.nest, Precision::Fast);
@@ -52,7 +52,7 @@ pub(super) fn rewritten(d: &mut Draft<'_>) {
     }
 }
 
-/// Products of matrices in tiles, some of them accumulated apart.
+/// Matrix products in tiles, some with separate accumulators.
 pub(super) fn multiplied(d: &mut Draft<'_>) {
     for stage in d.stages() {
         if d.rng.percent(30)
@@ -65,7 +65,7 @@ pub(super) fn multiplied(d: &mut Draft<'_>) {
     }
 }
 
-/// A softmax in blocks of its terms: sums over blocks, each below a maximum of its own.
+/// Blocked softmax: sums over blocks, each relative to its own maximum.
 pub(super) fn rebased(d: &mut Draft<'_>) {
     for stage in d.stages() {
         let is_maximum = |store: &Store| store.combine == Some(ReductionOp::Max);
@@ -84,7 +84,7 @@ pub(super) fn rebased(d: &mut Draft<'_>) {
                 over_blocks(d, &reader, by);
             }
         }
-        // What read an inlined quotient has the scale now.
+        // Readers of an inlined quotient now have the scale.
         for reader in d.stages() {
             let reads = d.reads(&reader).iter().any(|read| read.ends_with(".scale"));
             if reads && d.rng.percent(80) {
@@ -94,7 +94,7 @@ pub(super) fn rebased(d: &mut Draft<'_>) {
     }
 }
 
-/// Takes what does not depend on the terms of a block out of the sum over it.
+/// Hoists factors that are constant over a block out of its sum.
 fn over_blocks(d: &mut Draft<'_>, stage: &str, by: i64) {
     let terms = d.own_loops(stage).into_iter().find(|l| l.role == Role::Reduce);
     let Some(name) = terms.map(|l| l.name) else { return };
@@ -103,7 +103,7 @@ fn over_blocks(d: &mut Draft<'_>, stage: &str, by: i64) {
     }
 }
 
-/// Copies for iterations of loops of scatters, and now and then of other sums, often shared by workers.
+/// Privatized copies for scatters, and sometimes for other sums, often shared by workers.
 pub(super) fn privatized(d: &mut Draft<'_>) {
     for stage in d.stages() {
         let Some(store) = store_of(&d.nest, &stage) else { continue };
@@ -111,7 +111,7 @@ pub(super) fn privatized(d: &mut Draft<'_>) {
         if store.combine.is_none() || !d.rng.percent(share) {
             continue;
         }
-        let terms: Vec<Around> =
+        let terms: Vec<EnclosingLoop> =
             d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
         let Some(mut target) = terms.get(d.rng.index(terms.len().max(1))).map(|l| l.name.clone())
         else {
@@ -127,7 +127,7 @@ pub(super) fn privatized(d: &mut Draft<'_>) {
     }
 }
 
-/// Pieces of recurrences, often shared by workers.
+/// Segmented recurrences, often shared by workers.
 pub(super) fn segmented(d: &mut Draft<'_>) {
     for stage in d.stages() {
         let steps = d.own_loops(&stage).into_iter().find(|l| l.role == Role::Scan);
@@ -144,7 +144,7 @@ pub(super) fn segmented(d: &mut Draft<'_>) {
     }
 }
 
-/// Lanes that are steps of recurrences, in vectors that are often written out, of lines that often take turns.
+/// Recurrence steps as vector lanes, often unrolled, often with interleaved lines.
 pub(super) fn stepped(d: &mut Draft<'_>) {
     for stage in d.stages() {
         let steps = d.own_loops(&stage).into_iter().rfind(|l| l.role == Role::Scan);
@@ -200,7 +200,7 @@ fn tile_stage(d: &mut Draft<'_>, stage: &str) {
     }
 }
 
-/// Outer loops of blocks outside, then most loops of the reduction, then the loops of a block.
+/// Block loops outside, then most reduction loops, then the loops inside a block.
 fn blocks_outside(d: &mut Draft<'_>, stage: &str) {
     let mut ranked: Vec<(usize, String)> = Vec::new();
     for l in d.own_loops(stage) {
@@ -227,10 +227,10 @@ fn accumulate(d: &mut Draft<'_>, stage: &str) -> bool {
     d.accept(stage, CacheWrite { at })
 }
 
-/// Vectorizes the innermost loop, or some loop that is made innermost, and unrolls around it.
+/// Vectorizes the innermost loop, or another loop moved there, and unrolls around it.
 fn registers(d: &mut Draft<'_>, stage: &str) {
     let loops = d.own_loops(stage);
-    let spatial: Vec<&Around> = loops.iter().filter(|l| l.role == Role::Spatial).collect();
+    let spatial: Vec<&EnclosingLoop> = loops.iter().filter(|l| l.role == Role::Spatial).collect();
     let Some(lanes) = spatial.get(spatial.len().wrapping_sub(1 + d.rng.index(2))) else { return };
     let mut order: Vec<String> = loops.iter().map(|l| l.name.clone()).collect();
     order.retain(|name| *name != lanes.name);
@@ -246,7 +246,7 @@ fn registers(d: &mut Draft<'_>, stage: &str) {
     }
 }
 
-/// Splits a reduction, keeps the partial results apart and vectorizes over them.
+/// Splits a reduction into separate partial results and vectorizes over them.
 fn factored_reduction(d: &mut Draft<'_>) {
     let reduces =
         |d: &Draft<'_>, stage: &str| d.loops(stage).iter().any(|l| l.role == Role::Reduce);
@@ -255,7 +255,7 @@ fn factored_reduction(d: &mut Draft<'_>) {
         return tile(d);
     }
     let stage = d.rng.pick(&stages).clone();
-    let reduced: Vec<Around> =
+    let reduced: Vec<EnclosingLoop> =
         d.own_loops(&stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
     if reduced.is_empty() {
         return;
@@ -279,7 +279,7 @@ fn factored_reduction(d: &mut Draft<'_>) {
     }
 }
 
-/// Moves a stage into a loop of its reader, and schedules it there.
+/// Moves a stage into a loop of its consumer, and schedules it there.
 fn computed_inside(d: &mut Draft<'_>) {
     let Some(consumer) = d.stage() else { return };
     let stages = d.stages();
@@ -302,7 +302,7 @@ fn computed_inside(d: &mut Draft<'_>) {
     }
 }
 
-/// Lets two stages share their outer loops, and moves what they read into these.
+/// Fuses the outer loops of two stages, and moves their producers inside.
 fn computed_together(d: &mut Draft<'_>) {
     let Some(stage) = d.stage() else { return };
     let outermost = |d: &Draft<'_>, stage: &str| d.own_loops(stage).first().cloned();
@@ -339,7 +339,7 @@ fn computed_together(d: &mut Draft<'_>) {
     }
 }
 
-/// Lays a tensor out anew and splits the loops of its readers to fit.
+/// Changes the layout of a tensor and splits the loops of its readers to match.
 fn laid_out(d: &mut Draft<'_>) {
     let constants: Vec<String> =
         d.nest.constants.iter().map(|id| d.nest.buffer(*id).name.clone()).collect();
@@ -376,7 +376,7 @@ fn laid_out(d: &mut Draft<'_>) {
     }
 }
 
-/// Fuses loops and splits what they become.
+/// Fuses loops and splits the result.
 fn flattened(d: &mut Draft<'_>) {
     let Some(stage) = d.stage() else { return };
     let loops = d.own_loops(&stage);
@@ -391,7 +391,7 @@ fn flattened(d: &mut Draft<'_>) {
     }
 }
 
-/// Makes loops parallel, and what is innermost vectors or straight code.
+/// Parallelizes outer loops, and vectorizes or unrolls inner ones.
 pub(super) fn finish(d: &mut Draft<'_>) {
     for stage in d.stages() {
         let loops = d.own_loops(&stage);

@@ -1,5 +1,4 @@
-//! How much code a scheduled nest becomes, and how long it runs: estimates that keep random
-//! schedules small.
+//! Estimates of code size and run time that keep schedules small.
 
 use tensorwright_lang::program::Expr;
 use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Store};
@@ -8,13 +7,13 @@ use tensorwright_schedule::nest::{LoopKind, LoopNest, Node, Store};
 /// each.
 const MAX_CODE: i64 = 350;
 
-/// The same of a schedule that is made as a whole: searches and policies unroll more.
+/// The same for complete schedules: searches and policies unroll more.
 const MAX_WHOLE_CODE: i64 = 900;
 
-/// How many operations a builtin function counts as.
+/// The operation count of a builtin function.
 const FUNCTION: i64 = 15;
 
-/// The most operations that run.
+/// The most operations to execute.
 const MAX_WORK: i64 = 3_000_000;
 
 /// Whether a nest compiles and runs within milliseconds.
@@ -22,7 +21,7 @@ pub(super) fn is_quick_to_compile(nest: &LoopNest) -> bool {
     code(&nest.body) <= MAX_CODE && work(&nest.body) <= MAX_WORK
 }
 
-/// Whether the nest of a schedule that is made as a whole is small enough to be worth its time.
+/// Whether the nest of a complete schedule is small enough to test.
 pub(in super::super) fn is_small(nest: &LoopNest) -> bool {
     code(&nest.body) <= MAX_WHOLE_CODE && work(&nest.body) <= MAX_WORK
 }
@@ -32,7 +31,7 @@ fn code(nodes: &[Node]) -> i64 {
         Node::Loop(l) => {
             let copies = match l.kind {
                 LoopKind::Unrolled => l.extent,
-                // Registers hold some lanes each; gathers and functions are done lane by lane.
+                // A register holds several lanes; gathers and functions are done lane by lane.
                 LoopKind::Vectorized => (l.extent / 4).max(1),
                 _ => 1,
             };

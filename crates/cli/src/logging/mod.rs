@@ -1,6 +1,7 @@
-//! What goes on inside, for whoever asks: lines on standard error, and a file for a viewer of traces.
+//! Logging and traces: lines on standard error and a Chrome trace file.
 //!
-//! Crates make spans and events by `tracing`, which costs next to nothing while nobody listens. Here is who listens.
+//! Crates emit `tracing` spans and events, which cost almost nothing without a subscriber. This
+//! module installs the subscriber.
 
 mod chrome;
 
@@ -21,32 +22,33 @@ use tracing_subscriber::{Layer, fmt};
 use crate::terminal;
 use chrome::{Chrome, Writer};
 
-/// What to show, by module: `info`, or `warn,tensorwright_tuner=debug`.
+/// The filter by module: `info`, or `warn,tensorwright_tuner=debug`.
 pub(crate) const LOG: &str = "TENSORWRIGHT_LOG";
-/// Where to write a trace.
+/// The trace file.
 pub(crate) const TRACE: &str = "TENSORWRIGHT_TRACE";
 
-/// How much to say of what goes on.
+/// Logging options.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "What goes on")]
-pub(crate) struct ObserveArgs {
-    /// Say on standard error what goes on and how long it takes; twice for more. $TENSORWRIGHT_LOG says it by module
+#[command(next_help_heading = "Logging")]
+pub(crate) struct LoggingArgs {
+    /// Print progress and timings to stderr; twice for more. $TENSORWRIGHT_LOG sets levels by
+    /// module
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// Write when each phase began and ended, for ui.perfetto.dev [default: $TENSORWRIGHT_TRACE]
+    /// Write a trace of all phases for ui.perfetto.dev [default: $TENSORWRIGHT_TRACE]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) trace_file: Option<PathBuf>,
 }
 
-/// Ends the trace.
+/// Completes the trace when dropped.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Observation {
+pub struct LoggingGuard {
     trace: Option<Writer>,
 }
 
-impl Drop for Observation {
+impl Drop for LoggingGuard {
     fn drop(&mut self) {
         if let Some(trace) = &self.trace {
             trace.finish();
@@ -54,24 +56,25 @@ impl Drop for Observation {
     }
 }
 
-/// Listens as `TENSORWRIGHT_LOG` and `TENSORWRIGHT_TRACE` say, for whoever has no command line.
+/// Initialises logging and traces from `TENSORWRIGHT_LOG` and `TENSORWRIGHT_TRACE`, for library
+/// users.
 ///
 /// # Errors
-/// Variables that make no sense, as a text for people.
-pub fn observe_by_environment() -> Result<Observation, String> {
-    begin(&ObserveArgs::default()).map_err(|problem| problem.render(false))
+/// Invalid variables, as readable text.
+pub fn init_logging_from_environment() -> Result<LoggingGuard, String> {
+    init(&LoggingArgs::default()).map_err(|problem| problem.render(false))
 }
 
-/// Listens as it is asked. Where somebody else listens already in this process, they go on.
-pub(crate) fn begin(args: &ObserveArgs) -> Result<Observation, Diagnostics> {
-    let lines = lines(args.verbose)?;
+/// Installs the subscriber. A subscriber installed earlier in this process stays.
+pub(crate) fn init(args: &LoggingArgs) -> Result<LoggingGuard, Diagnostics> {
+    let lines = log_filter(args.verbose)?;
     let named = std::env::var_os(TRACE).filter(|path| !path.is_empty()).map(PathBuf::from);
     let trace = args.trace_file.clone().or(named).map(|path| create(&path)).transpose()?;
     if lines.is_none() && trace.is_none() {
-        return Ok(Observation::default());
+        return Ok(LoggingGuard::default());
     }
     let lines = lines.map(|filter| {
-        // Colours are escape sequences, so they are let through where they are wanted alone.
+        // Colours are escape sequences, which are let through only with colours enabled.
         let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let writer = if has_colours { terminal::coloured_err } else { terminal::err };
         fmt::layer()
@@ -83,13 +86,13 @@ pub(crate) fn begin(args: &ObserveArgs) -> Result<Observation, Diagnostics> {
     });
     let own = Targets::new().with_target("tensorwright", LevelFilter::DEBUG);
     let chrome = trace.clone().map(|writer| Chrome::new(writer).with_filter(own));
-    let begun: Result<(), TryInitError> =
+    let started: Result<(), TryInitError> =
         tracing_subscriber::registry().with(lines).with(chrome).try_init();
-    Ok(Observation { trace: trace.filter(|_| begun.is_ok()) })
+    Ok(LoggingGuard { trace: trace.filter(|_| started.is_ok()) })
 }
 
-/// Which lines are shown: what the variable says, or as often as `-v` is given.
-fn lines(verbose: u8) -> Result<Option<Targets>, Diagnostics> {
+/// The log filter, from the variable or the number of `-v`.
+fn log_filter(verbose: u8) -> Result<Option<Targets>, Diagnostics> {
     let own = |level| Targets::new().with_target("tensorwright", level);
     match verbose {
         0 => {}

@@ -1,4 +1,4 @@
-//! [`Heart`]: signs of life, from a thread and a connection of its own: whatever the worker waits for, its leases are held.
+//! [`Heartbeat`]: renews leases from a thread and a connection of its own.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -9,16 +9,16 @@ use std::time::Duration;
 use tensorwright_fleet::{Fleet, Lease, WorkerId};
 use tensorwright_records::Url;
 
-/// The leases of a worker, as two threads see them.
+/// The leases of a worker, shared by two threads.
 #[derive(Default)]
 struct Held {
     leases: Vec<Lease>,
-    /// Tokens of leases that were taken away.
+    /// Tokens of lost leases.
     lost: HashSet<String>,
 }
 
-/// Holds leases until it is dropped.
-pub(super) struct Heart {
+/// Renews leases until it is dropped.
+pub(super) struct Heartbeat {
     held: Arc<Mutex<Held>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -28,8 +28,8 @@ fn locked(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Heart {
-    /// Beats three times per lease.
+impl Heartbeat {
+    /// Renews three times per lease period.
     pub(super) fn start(
         url: &Url,
         worker: WorkerId,
@@ -42,7 +42,7 @@ impl Heart {
         let thread = std::thread::spawn(move || {
             while stopped.recv_timeout(lease / 3) == Err(RecvTimeoutError::Timeout) {
                 let leases = locked(&shared).leases.clone();
-                // A beat that fails is followed by another one.
+                // A failed renewal is retried at the next beat.
                 if let Ok(alive) = fleet.beat(worker, &leases, lease) {
                     let alive: HashSet<String> = alive.into_iter().collect();
                     let gone = leases.into_iter().filter(|lease| !alive.contains(&lease.token));
@@ -54,29 +54,29 @@ impl Heart {
         Ok(Self { held, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Holds these as well.
+    /// Adds leases.
     pub(super) fn hold<'l>(&self, leases: impl Iterator<Item = &'l Lease>) {
         locked(&self.held).leases.extend(leases.cloned());
     }
 
-    /// Holds this no longer.
+    /// Drops a lease.
     pub(super) fn release(&self, lease: &Lease) {
         let mut held = locked(&self.held);
         held.leases.retain(|held| held.token != lease.token);
         held.lost.remove(&lease.token);
     }
 
-    /// Whether somebody else has it.
+    /// Whether another worker has the lease.
     pub(super) fn is_lost(&self, lease: &Lease) -> bool {
         locked(&self.held).lost.contains(&lease.token)
     }
 }
 
-impl Drop for Heart {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It ends when it has an answer, or its limit is over.
+            // The thread ends after an answer or its timeout.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,8 @@
-//! Traces as Chrome's JSON, which Perfetto and `chrome://tracing` open.
+//! Traces in Chrome's JSON format, for Perfetto and `chrome://tracing`.
 //!
-//! What a thread is in the middle of is a complete event (`X`), which nests by time. A span that no thread enters, such as a
-//! candidate that child processes try while others are tried, is a pair of asynchronous events (`b`, `e`) with a number of its own.
+//! Spans entered by a thread are complete events (`X`), nested by time. A span that no thread
+//! enters, such as a candidate in a child process, is a pair of asynchronous events (`b`, `e`) with
+//! its own id.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Where events go: one per line, so that a file that was cut off can be repaired by a person.
+/// The event sink: one event per line, so that a truncated file can be repaired by hand.
 #[derive(Clone)]
 pub(super) struct Writer(Arc<Mutex<Sink>>);
 
@@ -39,7 +40,7 @@ impl Writer {
 
     fn with(&self, write: impl FnOnce(&mut Sink) -> io::Result<()>) {
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A trace that cannot be written does not end what is traced.
+        // A failed trace does not stop the traced program.
         if !sink.is_finished && write(&mut sink).is_err() {
             sink.is_finished = true;
         }
@@ -50,12 +51,12 @@ impl Writer {
             sink.out.write_all(if sink.is_empty { b"[\n" } else { b",\n" })?;
             sink.is_empty = false;
             serde_json::to_writer(&mut sink.out, event).map_err(io::Error::from)?;
-            // Whoever does not come to the end leaves a trace that viewers still open.
+            // Viewers open incomplete traces too.
             sink.out.flush()
         });
     }
 
-    /// Ends the file. What happens later is not in it.
+    /// Completes the file; later events are dropped.
     pub(super) fn finish(&self) {
         self.with(|sink| {
             sink.out.write_all(if sink.is_empty { b"[]\n" } else { b"\n]\n" })?;
@@ -65,16 +66,16 @@ impl Writer {
     }
 }
 
-/// What is kept of a span while it is open.
+/// The state of an open span.
 struct Open {
     fields: Fields,
-    /// When it was made, and when its thread entered it, in microseconds.
+    /// When the span was made, and when its thread entered it, in microseconds.
     made: f64,
     entered: Option<f64>,
     was_entered: bool,
 }
 
-/// Listens, and writes what ends.
+/// A `tracing` layer that writes closed spans.
 pub(super) struct Chrome {
     writer: Writer,
     begun: Instant,
@@ -153,7 +154,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Chrome {
     }
 }
 
-/// A small number of the thread.
+/// A small id of the current thread.
 fn thread() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);

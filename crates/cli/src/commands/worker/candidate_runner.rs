@@ -1,4 +1,4 @@
-//! [`Trying`]: candidates of one run, built from its text, checked and timed.
+//! [`CandidateRunner`]: builds, checks and times candidates of one run.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use tensorwright_measure::{Config, MeasureError, Measurer, Roofline, WorkerComma
 use tensorwright_outcome::Outcome;
 use tensorwright_tuner::{COMPILER, RecordNames};
 
-/// The machine as a worker sees it.
+/// The machine, as a worker sees it.
 pub(super) struct Bench {
     pub(super) worker: WorkerCommand,
     pub(super) target: Target,
     pub(super) threads: usize,
 }
 
-/// A run that candidates are tried of.
-pub(super) struct Trying {
+/// Runs the candidates of one run.
+pub(super) struct CandidateRunner {
     measurer: Measurer,
     program: Program,
     precision: Precision,
-    /// The best time that anybody has seen.
+    /// The best known time.
     best: f64,
 }
 
 /// Why no candidate of a run can be tried.
-pub(super) enum Hopeless {
-    /// By its text: that is the outcome of each of them.
+pub(super) enum SetupError {
+    /// The run's text is invalid: the outcome of all its candidates.
     Refused(Outcome),
-    /// By this machine.
+    /// This machine cannot measure.
     Machine(MeasureError),
 }
 
@@ -36,9 +36,10 @@ fn illegal(rule: &str, reason: String) -> Outcome {
     Outcome::Illegal { rule: rule.to_owned(), reason }
 }
 
-impl Trying {
-    /// Takes up a run. Nothing is believed: the text is parsed and checked here, and has to have the hash that was said.
-    pub(super) fn start(assignment: &Assignment, bench: &Bench) -> Result<Self, Hopeless> {
+impl CandidateRunner {
+    /// Sets up a run. The text is not trusted: it is parsed and checked here, and its hash must
+    /// match.
+    pub(super) fn start(assignment: &Assignment, bench: &Bench) -> Result<Self, SetupError> {
         let here = (bench.target.fingerprint(), bench.threads, COMPILER);
         let there =
             (assignment.target.clone(), assignment.threads as usize, assignment.compiler.as_str());
@@ -47,9 +48,9 @@ impl Trying {
                 format!("{target} x{threads} {compiler}")
             };
             let reason = format!("this machine is {}, not {}", machine(here), machine(there));
-            return Err(Hopeless::Refused(illegal("class", reason)));
+            return Err(SetupError::Refused(illegal("class", reason)));
         }
-        let refused = |rule: &str, reason: String| Hopeless::Refused(illegal(rule, reason));
+        let refused = |rule: &str, reason: String| SetupError::Refused(illegal(rule, reason));
         let precision: Precision =
             assignment.precision.parse().map_err(|reason| refused("precision", reason))?;
         let program =
@@ -63,11 +64,11 @@ impl Trying {
         let mut config = Config::new(bench.worker.clone(), bench.target.clone());
         config.threads = bench.threads;
         config.seed = assignment.input_seed;
-        let measurer = Measurer::start(&program, config).map_err(Hopeless::Machine)?;
+        let measurer = Measurer::start(&program, config).map_err(SetupError::Machine)?;
         Ok(Self { measurer, program, precision, best: f64::INFINITY })
     }
 
-    /// Begins with a candidate; what became of it, if that is clear at once.
+    /// Starts a candidate; returns its outcome if that is known at once.
     pub(super) fn begin(&mut self, place: u64, leased: &Leased) -> Option<Outcome> {
         self.saw(leased.best);
         match self.schedule(&leased.schedule) {
@@ -79,24 +80,24 @@ impl Trying {
         }
     }
 
-    /// A schedule that may be tried, or what becomes of one that may not.
+    /// A valid schedule, or the outcome of an invalid one.
     fn schedule(&self, text: &str) -> Result<Schedule, Outcome> {
         match Schedule::parse(text) {
             Err(diagnostics) => Err(illegal("schedule", diagnostics.to_string())),
             Ok(schedule) if !self.precision.allows(schedule.precision()) => {
                 let reason =
-                    format!("it is {}, and {} is wanted", schedule.precision(), self.precision);
+                    format!("it is {}, but {} is expected", schedule.precision(), self.precision);
                 Err(illegal("precision", reason))
             }
-            // The text has the names of whoever began the run, and candidates have names by position. One that cannot be
-            // applied is refused with a reason when it is built.
+            // The text uses the names of the run's author, candidates use positional names. A
+            // schedule that does not apply is rejected with a reason when it is built.
             Ok(schedule) => {
                 Ok(RecordNames::new(&self.program, || None).own(text).unwrap_or(schedule))
             }
         }
     }
 
-    /// Candidates that are far slower than the best are cut short.
+    /// Candidates far slower than the best are cut short.
     fn saw(&mut self, seconds: Option<f64>) {
         if let Some(seconds) = seconds.filter(|seconds| *seconds < self.best) {
             self.best = seconds;
@@ -104,7 +105,7 @@ impl Trying {
         }
     }
 
-    /// Times schedules in turns, which nothing else of this worker disturbs.
+    /// Times schedules in turns, with nothing else running in this worker.
     pub(super) fn finals(&mut self, text: &str) -> Vec<Finalist> {
         let Some((time, texts)) = finals_of(text) else { return Vec::new() };
         let read: Vec<Result<Schedule, Outcome>> =
@@ -115,14 +116,14 @@ impl Trying {
         let finalist = |schedule: Result<Schedule, Outcome>| match schedule {
             Err(outcome) => (outcome, Vec::new()),
             Ok(_) => timed.next().map_or((Outcome::DeviceLost, Vec::new()), |one| {
-                // A thousand rounds say all there is to say, and fit into an answer.
+                // A thousand rounds suffice and fit into a message.
                 (one.outcome, one.rounds.into_iter().take(1000).collect())
             }),
         };
         read.into_iter().map(finalist).collect()
     }
 
-    /// The next candidate of which it is known what became of it.
+    /// The next candidate with a known outcome.
     pub(super) fn next(&mut self, wait: Duration) -> Option<(u64, Outcome)> {
         let finished = self.measurer.next(wait)?;
         let whole = finished.outcome.timing().filter(|timing| !timing.cut);
@@ -134,7 +135,7 @@ impl Trying {
         self.measurer.in_flight()
     }
 
-    /// How fast this machine is: what its class is judged by.
+    /// The speed of this machine, which its class is checked against.
     pub(super) fn roofline(&self) -> Roofline {
         self.measurer.roofline()
     }

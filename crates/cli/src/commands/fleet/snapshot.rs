@@ -1,34 +1,34 @@
-//! [`Snapshot`]: what is going on in a fleet at a moment, for all that show it.
+//! [`Snapshot`]: the state of a fleet at one moment.
 
 use serde_json::{Value, json};
 use tensorwright_fleet::{Fleet, Kinds, RunStatus, Sample, Status, WorkerStatus};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::Result;
 
-/// Runs that are shown.
+/// The most runs to show.
 const RUNS: u32 = 40;
 
-/// Runs whose curves are drawn.
+/// The most runs with a curve.
 const CURVES: usize = 12;
 
-/// How far back pictures go, in seconds.
+/// The time span of plots, in seconds.
 const PAST: f64 = 3600.0;
 
-/// The seconds over which a rate is told.
+/// The window for rates, in seconds.
 const WINDOW: f64 = 60.0;
 
-/// What is going on at a moment.
+/// The state of a fleet at one moment.
 pub(super) struct Snapshot {
     pub(super) classes: Vec<Status>,
     pub(super) workers: Vec<WorkerStatus>,
     pub(super) runs: Vec<RunStatus>,
-    /// When a run found its best times, for the first of the runs.
+    /// When the first runs found their best times.
     pub(super) curves: Vec<Vec<(f64, f64)>>,
     pub(super) samples: Vec<Sample>,
 }
 
 impl Snapshot {
-    /// Asks the server.
+    /// Queries the server.
     pub(super) fn take(fleet: &mut Fleet) -> Result<Self> {
         let (classes, workers, runs) = (fleet.status()?, fleet.workers()?, fleet.runs(RUNS)?);
         let curves = runs.iter().take(CURVES).map(|run| fleet.curve(&run.run));
@@ -36,17 +36,17 @@ impl Snapshot {
         Ok(Self { classes, workers, runs, curves, samples: fleet.samples(PAST)? })
     }
 
-    /// Items per second that a class completed lately; `None` before there is something to compare with.
+    /// Items per second that a class completed lately; `None` before there are two samples.
     pub(super) fn rate(&self, class: &Status) -> Option<f64> {
         let samples = self.samples.iter().filter(|sample| sample.class == class.class);
-        // The newest of those that are old enough, or else the oldest.
+        // The newest sample outside the window, or else the oldest.
         let (old, young): (Vec<&Sample>, Vec<&Sample>) =
             samples.partition(|sample| sample.age >= WINDOW);
         let then = old.last().or(young.first()).filter(|sample| sample.age >= 1.0)?;
         Some(class.done.saturating_sub(then.done) as f64 / then.age)
     }
 
-    /// All of it, as the page takes it.
+    /// The snapshot as JSON for the page.
     pub(super) fn json(&self) -> Value {
         let classes: Vec<Value> = self.classes.iter().map(|class| {
             let Status { class: name, ready, leased, done, workers, quarantined, runs, kinds } = class;
@@ -72,7 +72,7 @@ impl Snapshot {
     }
 }
 
-/// Counts with the names of the outcomes.
+/// Counts by outcome name.
 pub(super) fn by_name(kinds: &Kinds) -> serde_json::Map<String, Value> {
     Outcome::KINDS
         .iter()

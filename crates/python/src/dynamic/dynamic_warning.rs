@@ -1,4 +1,4 @@
-//! Warnings about sizes that were named as dynamic and cannot be.
+//! Warnings about sizes that cannot be dynamic.
 
 use tensorwright::Program;
 use tensorwright_package::buckets::round_up;
@@ -7,9 +7,8 @@ use super::cut::Cut;
 use crate::definition::{Definition, Dynamic, Sizes};
 use crate::specialised::Specialised;
 
-/// Names the sizes that cannot be dynamic, with the reasons.
-///
-/// `None` if all that the caller named can be.
+/// Lists the requested dynamic sizes that cannot be dynamic, with the reasons; `None` if there are
+/// none.
 pub(super) fn warning(definition: &Definition, program: &Program, sizes: &Sizes) -> Option<String> {
     let known = definition.signature.sizes.iter();
     let named: Vec<&String> = match &definition.choices.dynamic {
@@ -22,12 +21,12 @@ pub(super) fn warning(definition: &Definition, program: &Program, sizes: &Sizes)
         Some(format!("`{name}` cannot be dynamic: {reason}"))
     };
     let all: Vec<String> = named.iter().filter_map(one).collect();
-    let each = "each of its values has a kernel of its own";
+    let each = "each value gets its own kernel";
     let text = format!("{}; {each}", all.join("; "));
     (!all.is_empty()).then(|| definition.signature.says(&text))
 }
 
-/// Why no kernel of another value serves this one.
+/// Why no kernel for another value can compute this one.
 fn reason(
     definition: &Definition,
     program: &Program,
@@ -35,13 +34,13 @@ fn reason(
     name: &str,
 ) -> Option<&'static str> {
     if definition.choices.target.gpu().is_some() {
-        return Some("kernels of devices are for one value each");
+        return Some("device kernels have fixed sizes");
     }
     if Cut::of(definition, program, sizes, &[name.to_owned()]).is_some() {
         return None;
     }
     let value = *sizes.get(name)?;
-    // A value that is rounded to itself serves the ones below it.
+    // A value that rounds to itself serves smaller ones.
     let rounded = round_up(value);
     let other =
         if rounded > value { rounded } else { value.checked_sub(1).filter(|one| *one > 0)? };
