@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwright_fleet::{Answer, Completion, Fleet, Item, Lease, Run};
+use tensorwright_fleet::{Completion, CompletionStatus, Fleet, Item, Lease, Run};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_random::SplitMix;
 use tensorwright_records::postgres::{Client, Settings};
@@ -210,9 +210,9 @@ fn work(url: &Url, agent: u64, wishes: &Wishes, seen: &Seen) -> Result<()> {
             let begun = Instant::now();
             for answer in fleet.insist(LIMIT, |fleet| fleet.complete(worker, &done))? {
                 let counter = match answer {
-                    Answer::Stored => &seen.stored,
-                    Answer::Again => &seen.again,
-                    Answer::Fenced => &seen.fenced,
+                    CompletionStatus::Stored => &seen.stored,
+                    CompletionStatus::Again => &seen.again,
+                    CompletionStatus::Fenced => &seen.fenced,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
             }

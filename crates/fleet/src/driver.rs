@@ -6,9 +6,9 @@ use tensorwright_outcome::Outcome;
 use tensorwright_records::postgres::ToSql;
 use tensorwright_records::{Error, Key, Origin, Result, RunId, RunInfo, TrialId};
 
-use crate::fleet::{Answer, Fleet};
+use crate::fleet::{CompletionStatus, Fleet};
 use crate::item::Item;
-use crate::lease::{Lease, Outcomes, WorkerId};
+use crate::lease::{ItemOutcome, Lease, WorkerId};
 use crate::row::Row;
 
 /// The right to add items to a run: whoever takes the run over takes it away.
@@ -29,7 +29,7 @@ impl Driver {
 
 /// What a driver is told with every sign of life.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Held {
+pub struct DriverStatus {
     /// Workers of the class that are there.
     pub workers: u32,
     /// What no schedule can beat on the machine that times are told for, in seconds; `None` before anybody tried the program.
@@ -42,11 +42,11 @@ pub struct Held {
 
 /// An item of a run as it was added, and what became of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Past {
+pub struct PastItem {
     /// The item.
     pub item: Item,
     /// What became of it, if that is known.
-    pub outcome: Option<Outcomes>,
+    pub outcome: Option<ItemOutcome>,
     /// Whether it is finals rather than a candidate.
     pub is_finals: bool,
 }
@@ -134,13 +134,18 @@ impl Fleet {
     ///
     /// # Errors
     /// If somebody has taken the run over.
-    pub fn hold(&mut self, driver: &Driver, time: Duration, best: Option<f64>) -> Result<Held> {
+    pub fn hold(
+        &mut self,
+        driver: &Driver,
+        time: Duration,
+        best: Option<f64>,
+    ) -> Result<DriverStatus> {
         let values: &[&(dyn ToSql + Sync)] =
             &[&driver.run.as_str(), &driver.token, &time.as_secs_f64(), &best];
         let rows = self.query("SELECT * FROM hold($1, $2, $3, $4)", values)?;
-        let Some(row) = rows.first() else { return Ok(Held::default()) };
+        let Some(row) = rows.first() else { return Ok(DriverStatus::default()) };
         let peak = |at: usize| row.get::<Option<f64>>(at).map(Option::unwrap_or_default);
-        Ok(Held {
+        Ok(DriverStatus {
             workers: row.get::<i32>(0)?.unsigned_abs(),
             roof: row.get(1)?,
             peaks: (peak(2)?, peak(3)?),
@@ -152,7 +157,7 @@ impl Fleet {
     ///
     /// # Errors
     /// If the server cannot be asked.
-    pub fn history(&mut self, run: &RunId) -> Result<Vec<Past>> {
+    pub fn history(&mut self, run: &RunId) -> Result<Vec<PastItem>> {
         let mut all = Vec::new();
         let mut after = -1_i64;
         loop {
@@ -163,7 +168,7 @@ impl Fleet {
             for row in &rows {
                 let kind: Option<i32> = row.get(1)?;
                 let outcome = kind.map(|_| crate::fleet::known(row)).transpose()?;
-                all.push(Past { item: item(row, 0, 12)?, outcome, is_finals: row.get(16)? });
+                all.push(PastItem { item: item(row, 0, 12)?, outcome, is_finals: row.get(16)? });
             }
         }
     }
@@ -217,12 +222,12 @@ impl Fleet {
         worker: WorkerId,
         lease: &Lease,
         finalists: &[Finalist],
-    ) -> Result<Answer> {
+    ) -> Result<CompletionStatus> {
         let text = serde_json::to_string(finalists).unwrap_or_default();
         let sql = "SELECT complete_finals($1, $2, $3, $4, $5)";
         let values: &[&(dyn ToSql + Sync)] =
             &[&worker.0, &lease.run, &lease.number.cast_signed(), &lease.token, &text];
-        self.ask::<String>(sql, values).map(|answer| Answer::of(&answer))
+        self.ask::<String>(sql, values).map(|answer| CompletionStatus::of(&answer))
     }
 
     /// What was declared the best of the key of a run of this user.

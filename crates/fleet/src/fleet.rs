@@ -8,7 +8,7 @@ use tensorwright_records::postgres::{Client, Settings, ToSql};
 use tensorwright_records::{Error, Result, RunId, Url};
 
 use crate::item::{Item, Run};
-use crate::lease::{Assignment, Columns, Completion, Lease, Leased, Outcomes, WorkerId};
+use crate::lease::{Assignment, Columns, Completion, ItemOutcome, Lease, LeasedItem, WorkerId};
 use crate::row::{FromRow, Row};
 
 /// How long a connection and an answer are waited for.
@@ -34,7 +34,7 @@ pub fn passes(error: &Error) -> bool {
 
 /// What became of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum CompletionStatus {
     /// It is in the records.
     Stored,
     /// It was there already, by the same lease: an answer was lost.
@@ -43,7 +43,7 @@ pub enum Answer {
     Fenced,
 }
 
-impl Answer {
+impl CompletionStatus {
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "stored" => Self::Stored,
@@ -55,7 +55,7 @@ impl Answer {
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// Items whose lease was over and that wait again.
     pub returned: u32,
     /// Items that were given up, since they lost too many workers.
@@ -255,7 +255,7 @@ impl Fleet {
     ///
     /// # Errors
     /// If the server cannot be asked.
-    pub fn outcomes(&mut self, run: &RunId, numbers: &[u64]) -> Result<Vec<Outcomes>> {
+    pub fn outcomes(&mut self, run: &RunId, numbers: &[u64]) -> Result<Vec<ItemOutcome>> {
         let numbers: Vec<i64> = numbers.iter().map(|number| number.cast_signed()).collect();
         let rows = self.query("SELECT * FROM outcomes($1, $2)", &[&run.as_str(), &numbers])?;
         rows.iter().map(known).collect()
@@ -296,7 +296,12 @@ impl Fleet {
     ///
     /// # Errors
     /// If the worker is quarantined or may not work for its class any more.
-    pub fn lease(&mut self, worker: WorkerId, most: u32, time: Duration) -> Result<Vec<Leased>> {
+    pub fn lease(
+        &mut self,
+        worker: WorkerId,
+        most: u32,
+        time: Duration,
+    ) -> Result<Vec<LeasedItem>> {
         self.lease_of(worker, most, time, None)
     }
 
@@ -310,13 +315,13 @@ impl Fleet {
         most: u32,
         time: Duration,
         run: Option<i64>,
-    ) -> Result<Vec<Leased>> {
+    ) -> Result<Vec<LeasedItem>> {
         let most = i32::try_from(most).unwrap_or(i32::MAX);
         let values: &[&(dyn ToSql + Sync)] = &[&worker.0, &most, &time.as_secs_f64(), &run];
         let rows = self.query("SELECT * FROM lease($1, $2, $3, $4)", values)?;
         let leased = rows.iter().map(|row| {
             let number = row.get::<i64>(1)?.cast_unsigned();
-            Ok(Leased {
+            Ok(LeasedItem {
                 lease: Lease { run: row.get(0)?, number, token: row.get(2)? },
                 attempts: row.get::<i32>(3)?.unsigned_abs(),
                 schedule: row.get(4)?,
@@ -387,7 +392,7 @@ impl Fleet {
         &mut self,
         worker: WorkerId,
         completions: &[Completion],
-    ) -> Result<Vec<Answer>> {
+    ) -> Result<Vec<CompletionStatus>> {
         if completions.is_empty() {
             return Ok(Vec::new());
         }
@@ -410,9 +415,11 @@ impl Fleet {
                 &c.details,
             ],
         )?;
-        let read = |row: &Row| Ok((row.get(0)?, Answer::of(&row.get::<String>(1)?)));
-        let answered: HashMap<String, Answer> = rows.iter().map(read).collect::<Result<_>>()?;
-        let answer = |token: &String| answered.get(token).copied().unwrap_or(Answer::Fenced);
+        let read = |row: &Row| Ok((row.get(0)?, CompletionStatus::of(&row.get::<String>(1)?)));
+        let answered: HashMap<String, CompletionStatus> =
+            rows.iter().map(read).collect::<Result<_>>()?;
+        let answer =
+            |token: &String| answered.get(token).copied().unwrap_or(CompletionStatus::Fenced);
         Ok(c.tokens.iter().map(answer).collect())
     }
 
@@ -420,16 +427,16 @@ impl Fleet {
     ///
     /// # Errors
     /// If the server cannot be asked.
-    pub fn sweep(&mut self) -> Result<Swept> {
+    pub fn sweep(&mut self) -> Result<SweepReport> {
         let rows = self.query("SELECT * FROM sweep()", &[])?;
-        let Some(row) = rows.first() else { return Ok(Swept::default()) };
+        let Some(row) = rows.first() else { return Ok(SweepReport::default()) };
         let count = |at: usize| row.get::<i32>(at).map(i32::unsigned_abs);
-        Ok(Swept { returned: count(0)?, given_up: count(1)?, dropped: count(2)? })
+        Ok(SweepReport { returned: count(0)?, given_up: count(1)?, dropped: count(2)? })
     }
 }
 
 /// An outcome of a row. One that nobody understands is a lost device: nothing is known of it.
-pub(crate) fn known(row: &Row) -> Result<Outcomes> {
+pub(crate) fn known(row: &Row) -> Result<ItemOutcome> {
     let outcome = match row.get::<i32>(1)? {
         0 => Some(Outcome::Measured(Timing {
             seconds: row.get(3)?,
@@ -441,7 +448,7 @@ pub(crate) fn known(row: &Row) -> Result<Outcomes> {
         })),
         _ => row.get::<Option<String>>(8)?.and_then(|text| serde_json::from_str(&text).ok()),
     };
-    Ok(Outcomes {
+    Ok(ItemOutcome {
         number: row.get::<i64>(0)?.cast_unsigned(),
         outcome: outcome.unwrap_or(Outcome::DeviceLost),
         elapsed: row.get(9)?,

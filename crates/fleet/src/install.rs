@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tensorwright_records::{Error, Options, PostgresStore, Result, Url};
+use tensorwright_records::{Error, PostgresStore, Result, StoreOptions, Url};
 
 use crate::fleet::Fleet;
 
@@ -96,7 +96,7 @@ impl Fleet {
     /// If the server cannot be reached, refuses, or has a newer version.
     pub fn install(url: &Url) -> Result<Self> {
         // The tables of records, first of all.
-        drop(PostgresStore::open(url, Options::default())?);
+        drop(PostgresStore::open(url, StoreOptions::default())?);
         let mut fleet = Self::connect(url)?;
         let tables = match fleet.version()? {
             Some(VERSION) => return Ok(fleet),

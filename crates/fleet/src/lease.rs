@@ -21,7 +21,7 @@ pub struct Lease {
 
 /// An item that was leased.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Leased {
+pub struct LeasedItem {
     /// The right to complete it.
     pub lease: Lease,
     /// How many workers have begun with it, this one counted.
@@ -132,7 +132,7 @@ fn detail(outcome: &Outcome) -> String {
 
 /// What became of an item, for its run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcomes {
+pub struct ItemOutcome {
     /// The number of the item.
     pub number: u64,
     /// What became of it.

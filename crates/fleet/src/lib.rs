@@ -3,7 +3,7 @@
 //! A run puts candidates into a queue on a PostgreSQL server: a program's text, a schedule's text, a seed, and never machine
 //! code. Workers lease some of them for a while, build, check and time them, and complete each in the transaction that writes
 //! its trial to the [records](tensorwright_records). A lease that is over is handed to somebody else, and whoever held it before is
-//! told so (`Answer::Fenced`). The queue is a handful of functions in the database; roles may call these and touch no table.
+//! told so (`CompletionStatus::Fenced`). The queue is a handful of functions in the database; roles may call these and touch no table.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -41,9 +41,11 @@ mod row;
 mod tests;
 mod watch;
 
-pub use driver::{Declaration, DeclaredBest, Driver, Finalist, Held, Past, finals_of, finals_text};
-pub use fleet::{Answer, Fleet, Swept, passes};
+pub use driver::{
+    Declaration, DeclaredBest, Driver, DriverStatus, Finalist, PastItem, finals_of, finals_text,
+};
+pub use fleet::{CompletionStatus, Fleet, SweepReport, passes};
 pub use install::{Role, VERSION};
 pub use item::{Item, Run};
-pub use lease::{Assignment, Completion, Lease, Leased, Outcomes, WorkerId};
+pub use lease::{Assignment, Completion, ItemOutcome, Lease, LeasedItem, WorkerId};
 pub use watch::{Kinds, RunStatus, Sample, Status, WorkerStatus};

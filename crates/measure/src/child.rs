@@ -73,8 +73,8 @@ pub(crate) struct End {
 
 /// The thread that starts children.
 #[derive(Debug)]
-pub(crate) struct Nursery {
-    orders: Option<Sender<Order>>,
+pub(crate) struct Spawner {
+    orders: Option<Sender<SpawnRequest>>,
     thread: Option<JoinHandle<()>>,
     worker: WorkerCommand,
     shared: File,
@@ -82,23 +82,23 @@ pub(crate) struct Nursery {
     children: u64,
 }
 
-type Order = (Command, Sender<io::Result<process::Child>>);
+type SpawnRequest = (Command, Sender<io::Result<process::Child>>);
 
-impl Nursery {
+impl Spawner {
     /// Starts the thread. Events of all children go to `events`.
     pub(crate) fn new(
         worker: WorkerCommand,
         shared: File,
         events: Sender<Event>,
     ) -> Result<Self, MeasureError> {
-        let (orders, receiver) = mpsc::channel::<Order>();
+        let (orders, receiver) = mpsc::channel::<SpawnRequest>();
         let spawn = move || {
             for (mut command, answer) in receiver {
                 // Whoever asked waits for the answer.
                 let _ = answer.send(command.spawn());
             }
         };
-        let thread = thread::Builder::new().name("nursery".to_owned()).spawn(spawn);
+        let thread = thread::Builder::new().name("spawner".to_owned()).spawn(spawn);
         let thread =
             thread.map_err(|error| MeasureError::System { what: "start a thread", error })?;
         let (orders, thread) = (Some(orders), Some(thread));
@@ -173,7 +173,7 @@ impl Nursery {
     }
 }
 
-impl Drop for Nursery {
+impl Drop for Spawner {
     fn drop(&mut self) {
         // Without orders to come, the thread ends.
         self.orders = None;

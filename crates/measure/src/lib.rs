@@ -80,6 +80,6 @@ mod worker;
 
 pub use config::{Config, TimingPlan, WorkerCommand};
 pub use error::MeasureError;
-pub use measurer::{Finalist, Finished, Measurer, Spent};
+pub use measurer::{Finalist, Measurer, StepTimes, TrialResult};
 pub use roofline::{Roof, Roofline};
 pub use worker::serve;

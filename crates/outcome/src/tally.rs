@@ -14,12 +14,12 @@ pub struct Tally {
     counts: [u64; Outcome::KINDS.len()],
     trials: u64,
     /// By kind and reason without its numbers.
-    reasons: BTreeMap<(usize, String), Told>,
+    reasons: BTreeMap<(usize, String), ReasonCount>,
 }
 
 /// How often there was a reason, and its first words.
 #[derive(Debug, Clone, PartialEq)]
-struct Told {
+struct ReasonCount {
     count: u64,
     words: String,
 }
@@ -33,7 +33,7 @@ impl Tally {
         let Some(reason) = outcome.reason() else { return };
         let key = (kind, generalise(&reason));
         if self.reasons.len() < MOST_REASONS || self.reasons.contains_key(&key) {
-            let told = || Told { count: 0, words: first_words(&reason).collect() };
+            let told = || ReasonCount { count: 0, words: first_words(&reason).collect() };
             self.reasons.entry(key).or_insert_with(told).count += 1;
         }
     }

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use synthetic::{RUNS, TRIALS};
 use tensorwright_random::SplitMix;
-use tensorwright_records::{Event, Location, Options, open_at, open_existing};
+use tensorwright_records::{Event, Location, StoreOptions, open_at, open_existing};
 
 /// Runs that one transaction writes.
 const BATCH: u64 = 50;
@@ -43,7 +43,7 @@ fn main() -> Result<()> {
 }
 
 fn fill(runs: u64, place: &Location) -> Result<()> {
-    let mut store = open_at(place, Options { durable: false, ..Options::default() })?;
+    let mut store = open_at(place, StoreOptions { durable: false, ..StoreOptions::default() })?;
     let start = Instant::now();
     for first in (0..runs).step_by(BATCH as usize) {
         let batch: Vec<Event> = (first..runs.min(first + BATCH)).flat_map(synthetic::run).collect();
@@ -55,7 +55,7 @@ fn fill(runs: u64, place: &Location) -> Result<()> {
 }
 
 fn measure(runs: u64, place: &Location) -> Result<()> {
-    let mut store = open_at(place, Options::default())?;
+    let mut store = open_at(place, StoreOptions::default())?;
     let bytes = store.bytes()?;
     println!("{bytes} bytes, {:.1} per record", bytes as f64 / (runs * TRIALS) as f64);
     println!("plan: {}", store.plan_of_best()?);

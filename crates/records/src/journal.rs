@@ -19,9 +19,9 @@ use crate::key::Key;
 use crate::location::Location;
 use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial};
 use crate::open::{AnyStore, open_at};
-use crate::options::Options;
 use crate::program::ProgramInfo;
 use crate::store::{Store, all_accepted};
+use crate::store_options::StoreOptions;
 use crate::transfer::{Imported, read_lines};
 
 /// How long a write waits for others once there is trouble: a search must not stand still for it.
@@ -53,7 +53,7 @@ pub struct Journal {
     location: Location,
     /// What files of this machine that belong to the records are named after.
     path: PathBuf,
-    options: Options,
+    options: StoreOptions,
     store: Option<AnyStore>,
     /// What could not be written, in order.
     waiting: Vec<Event>,
@@ -74,14 +74,14 @@ impl Journal {
     /// # Errors
     /// If there is no place for records.
     pub fn open(place: Option<&Location>) -> Result<Self> {
-        Self::new(Location::given(place)?, Options::default())
+        Self::new(Location::given(place)?, StoreOptions::default())
     }
 
     /// [`Journal::open`] with options.
     ///
     /// # Errors
     /// If there is no place for the files of a server on this machine.
-    pub fn new(location: Location, options: Options) -> Result<Self> {
+    pub fn new(location: Location, options: StoreOptions) -> Result<Self> {
         let (store, waiting, path) = (None, Vec::new(), location.beside()?);
         let mut journal = Self {
             location,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_random::SplitMix;
 use tensorwright_records::{
-    Declared, Event, Key, Options, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store, Trial,
-    TrialId,
+    Declared, Event, Key, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store, StoreOptions,
+    Trial, TrialId,
 };
 use tensorwright_report::{Report, Selection, render};
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let page = PathBuf::from(arguments.next().unwrap_or_else(|| "report.html".to_owned()));
     let what = arguments.next().unwrap_or_default();
     let directory = tempfile::tempdir()?;
-    let options = Options::default();
+    let options = StoreOptions::default();
     let mut store = SqliteStore::open(&directory.path().join("records.sqlite3"), options)?;
     match what.as_str() {
         "many" => fill(&mut store, 1024, 1, 2, 8000, Mode::Usual)?,

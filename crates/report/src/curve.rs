@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::thinned::thin;
+use crate::downsample::thin;
 
 /// The best so far of a run: one entry per improvement, and one for its end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -37,13 +37,13 @@ pub(crate) struct Step {
 
 /// A run that climbs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Climb {
+pub(crate) struct BestSoFar {
     steps: Vec<Step>,
     trial: u64,
     elapsed: f64,
 }
 
-impl Climb {
+impl BestSoFar {
     /// Takes the next trial; `true` if it is the best so far.
     pub(crate) fn observe(&mut self, trial: u64, elapsed: f64, seconds: Option<f64>) -> bool {
         self.trial = trial;
@@ -81,7 +81,7 @@ impl Climb {
 
 impl Curve {
     /// The curve of a run, with at most so many steps.
-    pub(crate) fn of(climb: &Climb, seed: u64, at_most: usize) -> Self {
+    pub(crate) fn of(climb: &BestSoFar, seed: u64, at_most: usize) -> Self {
         let steps = climb.shown(at_most);
         Self {
             seed,
@@ -97,9 +97,9 @@ impl Median {
     const STEPS_OF_A_RUN: usize = 160;
 
     /// The middle of several runs, with at most so many steps.
-    pub(crate) fn of(climbs: &[&Climb], at_most: usize) -> Self {
+    pub(crate) fn of(climbs: &[&BestSoFar], at_most: usize) -> Self {
         let by = |place: fn(&Step) -> f64| {
-            let line = |climb: &&Climb| -> Vec<(f64, f64)> {
+            let line = |climb: &&BestSoFar| -> Vec<(f64, f64)> {
                 climb
                     .shown(Self::STEPS_OF_A_RUN)
                     .iter()
@@ -155,8 +155,8 @@ pub(crate) fn rounded(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn climb(trials: &[(u64, f64)], end: u64) -> Climb {
-        let mut climb = Climb::default();
+    fn climb(trials: &[(u64, f64)], end: u64) -> BestSoFar {
+        let mut climb = BestSoFar::default();
         for (trial, seconds) in trials {
             climb.observe(*trial, *trial as f64 / 10.0, Some(*seconds));
         }

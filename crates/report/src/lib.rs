@@ -5,12 +5,12 @@
 //! [`Report`], which serialises.
 //!
 //! ```
-//! use tensorwright_records::{Options, SqliteStore};
+//! use tensorwright_records::{StoreOptions, SqliteStore};
 //! use tensorwright_report::{Report, Selection, render};
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("records.sqlite3");
 //!
-//! let store = SqliteStore::open(&path, Options::default())?;
+//! let store = SqliteStore::open(&path, StoreOptions::default())?;
 //! let report = Report::from_store(&store, &Selection::default())?;
 //! let page = render(&report);
 //! assert!(page.starts_with("<!doctype html>"));
@@ -30,6 +30,7 @@
 //! small enough to send, and the page says what was left out.
 
 mod curve;
+mod downsample;
 mod gather;
 mod html;
 mod importance;
@@ -39,7 +40,6 @@ mod model;
 #[cfg(test)]
 mod tests;
 mod text;
-mod thinned;
 
 pub use curve::{Curve, Median};
 pub use html::render;

@@ -17,14 +17,14 @@ use std::path::Path;
 
 use tensorwright::{Goal, Module, Target};
 use tensorwright_policy::{Preset, ScheduleSpace};
-use tensorwright_records::{Options, RunFilter, SqliteStore, Store};
+use tensorwright_records::{RunFilter, SqliteStore, Store, StoreOptions};
 use tensorwright_space::Point;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = arguments.first().ok_or("give a database of records")?;
     let with_terms = arguments.iter().any(|argument| argument == "--terms");
-    let store = SqliteStore::open(Path::new(path), Options::default())?;
+    let store = SqliteStore::open(Path::new(path), StoreOptions::default())?;
     let (mut correlations, mut regrets) = (Vec::new(), [Vec::new(), Vec::new()]);
     for run in store.runs(&RunFilter { limit: 10_000, ..RunFilter::default() })? {
         let Some(program) = store.program(&run.key.program)? else { continue };

@@ -11,8 +11,8 @@ use tensorwright_records::{Best, Key, Miss, Near, Part, Store, TrialId};
 
 use crate::identity::key_of;
 use crate::names::RecordNames;
-use crate::trust::Trust;
-use crate::wanted::Wanted;
+use crate::schedule_query::ScheduleQuery;
+use crate::verifier::ScheduleVerifier;
 
 /// The keys that are looked at beside the program's own.
 const NEIGHBOURS: usize = 8;
@@ -22,7 +22,7 @@ const RANKED: usize = 8;
 
 /// What records say about a program; its `Display` says it to a person.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Remembered {
+pub enum ScheduleLookup {
     /// Nothing.
     Nothing,
     /// Schedules of other circumstances alone, which do not serve here: what differs, of the nearest.
@@ -55,14 +55,14 @@ pub enum Remembered {
 
 /// What records say about a program, and what somebody ought to know about the records.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recalled {
+pub struct LookupReport {
     /// The answer.
-    pub found: Remembered,
+    pub found: ScheduleLookup,
     /// Records that are damaged or wrong, and were left out; a line each.
     pub notes: Vec<String>,
 }
 
-impl Remembered {
+impl ScheduleLookup {
     /// Asks records for the best schedule: of this very key, or else of the nearest one of the same
     /// program for vectors of the same kind. No schedule is trusted that this installation has not
     /// compared with the reference, on random inputs; what it has, the records remember. One that is
@@ -70,23 +70,26 @@ impl Remembered {
     ///
     /// # Errors
     /// If the records cannot be read.
-    pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Recalled> {
-        let key = key_of(wanted.program, wanted.goal);
-        let mut trust = Trust::new(store, wanted, &key);
-        let names = RecordNames::of_store(wanted.program, store);
-        let mut found = wanted.own(&mut trust, &names, store.ranked(&key, RANKED)?);
+    pub fn best(
+        store: &dyn Store,
+        query: &ScheduleQuery<'_>,
+    ) -> tensorwright_records::Result<LookupReport> {
+        let key = key_of(query.program, query.goal);
+        let mut verifier = ScheduleVerifier::new(store, query, &key);
+        let names = RecordNames::of_store(query.program, store);
+        let mut found = query.own(&mut verifier, &names, store.ranked(&key, RANKED)?);
         if found == Self::Nothing {
             let near = store.nearest(&key, &BTreeMap::new(), NEIGHBOURS)?;
-            let near = near.into_iter().find(|near| wanted.suits(&key, near));
-            found = near.map_or(Self::Nothing, |near| wanted.near(&mut trust, &names, near));
+            let near = near.into_iter().find(|near| query.suits(&key, near));
+            found = near.map_or(Self::Nothing, |near| query.near(&mut verifier, &names, near));
         }
         if found == Self::Nothing {
             found = Self::elsewhere(store.why_miss(&key)?);
         }
-        let mut notes = trust.notes;
+        let mut notes = verifier.notes;
         notes.extend(store.damage().iter().map(ToString::to_string));
         let notes = notes.iter().map(|note| printable(note).replace('\n', " ")).collect();
-        Ok(Recalled { found, notes })
+        Ok(LookupReport { found, notes })
     }
 
     /// What differs where something similar was tuned.
@@ -113,7 +116,7 @@ impl Remembered {
     }
 }
 
-impl fmt::Display for Remembered {
+impl fmt::Display for ScheduleLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("nothing was tuned yet"),
@@ -153,7 +156,7 @@ fn listed(differs: &[Part]) -> String {
     differs.join(" and ")
 }
 
-impl Wanted<'_> {
+impl ScheduleQuery<'_> {
     /// Whether a schedule of another key is worth a try.
     fn suits(&self, key: &Key, near: &Near) -> bool {
         near.needs_only_verification()
@@ -168,39 +171,49 @@ impl Wanted<'_> {
     }
 
     /// The best of the very key that can be used and is right.
-    fn own(&self, trust: &mut Trust<'_>, names: &RecordNames<'_>, ranked: Vec<Best>) -> Remembered {
+    fn own(
+        &self,
+        verifier: &mut ScheduleVerifier<'_>,
+        names: &RecordNames<'_>,
+        ranked: Vec<Best>,
+    ) -> ScheduleLookup {
         let mut unusable = None;
         for best in ranked {
             let (trial, seconds) = (best.id.clone(), best.seconds);
             match self.usable(names, &best) {
                 Some((schedule, _)) if !self.goal.precision.allows(schedule.precision()) => {
-                    unusable = unusable.or(Some(Remembered::Inexact(trial)));
+                    unusable = unusable.or(Some(ScheduleLookup::Inexact(trial)));
                 }
-                Some((schedule, text)) if trust.trusts(&schedule, &text, &whose(&trial)) => {
-                    return Remembered::Best { schedule, trial, seconds };
+                Some((schedule, text)) if verifier.trusts(&schedule, &text, &whose(&trial)) => {
+                    return ScheduleLookup::Best { schedule, trial, seconds };
                 }
                 Some(_) => {}
-                None => unusable = unusable.or(Some(Remembered::Stale(trial))),
+                None => unusable = unusable.or(Some(ScheduleLookup::Stale(trial))),
             }
         }
-        unusable.unwrap_or(Remembered::Nothing)
+        unusable.unwrap_or(ScheduleLookup::Nothing)
     }
 
-    fn near(&self, trust: &mut Trust<'_>, names: &RecordNames<'_>, near: Near) -> Remembered {
+    fn near(
+        &self,
+        verifier: &mut ScheduleVerifier<'_>,
+        names: &RecordNames<'_>,
+        near: Near,
+    ) -> ScheduleLookup {
         let (trial, differs) = (near.best.id.clone(), near.differs);
         let Some((schedule, text)) = self.usable(names, &near.best) else {
-            return Remembered::Stale(trial);
+            return ScheduleLookup::Stale(trial);
         };
         if !self.goal.precision.allows(schedule.precision()) {
-            return Remembered::Inexact(trial);
+            return ScheduleLookup::Inexact(trial);
         }
         let whose = whose(&trial);
-        if trust.trusts(&schedule, &text, &whose) {
-            return Remembered::Near { schedule, trial, differs };
+        if verifier.trusts(&schedule, &text, &whose) {
+            return ScheduleLookup::Near { schedule, trial, differs };
         }
         // The answer says it, in one line.
-        trust.notes.retain(|note| !note.starts_with(&whose));
-        Remembered::Unfit(differs)
+        verifier.notes.retain(|note| !note.starts_with(&whose));
+        ScheduleLookup::Unfit(differs)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::arms::ArmPoint;
+use crate::bandit::ArmPoint;
 use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::Origin;
@@ -24,15 +24,15 @@ pub(crate) struct Candidate {
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     out: HashMap<u64, Candidate>,
-    by_text: HashMap<String, Known>,
+    by_text: HashMap<String, CandidateState>,
     next: u64,
 }
 
 /// What is known of a schedule.
 #[derive(Debug, Clone)]
-enum Known {
-    Out(u64),
-    Back(Outcome),
+enum CandidateState {
+    InFlight(u64),
+    Done(Outcome),
 }
 
 /// What is to be done with a proposal.
@@ -41,9 +41,9 @@ pub(crate) enum Admission {
     /// It is to be measured, under this number.
     New(u64),
     /// It is being measured for another point.
-    Waits,
+    InFlight,
     /// It was measured before.
-    Known(Outcome),
+    AlreadyMeasured(Outcome),
 }
 
 impl Candidates {
@@ -60,17 +60,17 @@ impl Candidates {
     ) -> Admission {
         let text = schedule.to_string();
         match self.by_text.get(&text) {
-            Some(Known::Back(outcome)) => Admission::Known(outcome.clone()),
-            Some(Known::Out(number)) => {
+            Some(CandidateState::Done(outcome)) => Admission::AlreadyMeasured(outcome.clone()),
+            Some(CandidateState::InFlight(number)) => {
                 if let Some(candidate) = self.out.get_mut(number) {
                     candidate.points.extend(point);
                 }
-                Admission::Waits
+                Admission::InFlight
             }
             None => {
                 let number = self.next;
                 self.next += 1;
-                self.by_text.insert(text.clone(), Known::Out(number));
+                self.by_text.insert(text.clone(), CandidateState::InFlight(number));
                 let points = point.into_iter().collect();
                 self.out.insert(number, Candidate { schedule, text, points, origin });
                 Admission::New(number)
@@ -87,7 +87,7 @@ impl Candidates {
     /// Goes on where another process has left: a candidate is out under its number, and new ones get numbers beyond `next`.
     pub(crate) fn restore(&mut self, number: u64, candidate: Candidate) {
         self.next = self.next.max(number + 1);
-        self.by_text.insert(candidate.text.clone(), Known::Out(number));
+        self.by_text.insert(candidate.text.clone(), CandidateState::InFlight(number));
         self.out.insert(number, candidate);
     }
 
@@ -104,14 +104,14 @@ impl Candidates {
     /// The number of a schedule that is out.
     pub(crate) fn is_out(&self, text: &str) -> Option<u64> {
         match self.by_text.get(text) {
-            Some(Known::Out(number)) => Some(*number),
+            Some(CandidateState::InFlight(number)) => Some(*number),
             _ => None,
         }
     }
 
     /// Notes what an earlier run found out about a schedule.
     pub(crate) fn recall(&mut self, text: String, outcome: Outcome) {
-        self.by_text.insert(text, Known::Back(outcome));
+        self.by_text.insert(text, CandidateState::Done(outcome));
     }
 
     /// Forgets what is known of a schedule.
@@ -127,7 +127,7 @@ impl Candidates {
             // It is not to blame and may be tried again.
             self.by_text.remove(&candidate.text);
         } else {
-            self.by_text.insert(candidate.text.clone(), Known::Back(outcome.clone()));
+            self.by_text.insert(candidate.text.clone(), CandidateState::Done(outcome.clone()));
         }
         Some(candidate)
     }

@@ -13,10 +13,10 @@ use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::Origin;
 use tensorwright_space::{Point, Rng};
 
-use crate::arms::ArmPoint;
+use crate::bandit::ArmPoint;
 use crate::candidates::{Admission, Candidates};
-use crate::crew::DEPTH;
 use crate::error::TuneError;
+use crate::executor::DEPTH;
 use crate::identity::key_of;
 use crate::tuner::Tuner;
 
@@ -194,7 +194,7 @@ fn submit(
     let place = ArmPoint { arm: 0, point: point.clone() };
     match candidates.admit(schedule.clone(), Some(place), Origin::Unknown) {
         Admission::New(number) => measurer.submit(number, &schedule),
-        Admission::Waits => {}
-        Admission::Known(outcome) => recorder.note(vec![point], &outcome),
+        Admission::InFlight => {}
+        Admission::AlreadyMeasured(outcome) => recorder.note(vec![point], &outcome),
     }
 }

@@ -12,16 +12,15 @@
 //! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
 //! (finalists are measured again in turns).
 
-mod afar;
 mod allocation;
-mod arms;
+mod bandit;
 mod best;
 mod budget;
 mod candidates;
-mod crew;
 mod defects;
 mod error;
 mod event;
+mod executor;
 mod extent;
 mod identity;
 mod landscape;
@@ -30,19 +29,19 @@ mod manifest;
 mod mode;
 mod names;
 mod pipelines;
+mod remote_workers;
+mod schedule_query;
 mod session;
 mod short;
 mod source;
 #[cfg(test)]
 mod tests;
-mod trust;
 mod tuner;
-mod wanted;
-mod warm;
+mod verifier;
+mod warm_start;
 
-pub use afar::Afar;
 pub use allocation::Allocation;
-pub use best::{Recalled, Remembered};
+pub use best::{LookupReport, ScheduleLookup};
 pub use budget::Budget;
 pub use defects::Defects;
 pub use error::TuneError;
@@ -50,8 +49,9 @@ pub use event::{Event, Gain, Phases, Progress, Status, Tuned, Winner};
 pub use extent::{Extent, SizeRange};
 pub use identity::{COMPILER, class_of, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};
-pub use manifest::{Common, Manifest, Operator, Packaging, parse_duration};
+pub use manifest::{Manifest, Operator, PackageSettings, TuneSettings, parse_duration};
 pub use mode::{Mode, UnknownMode};
 pub use names::{RecordNames, described};
+pub use remote_workers::RemoteWorkers;
+pub use schedule_query::ScheduleQuery;
 pub use tuner::Tuner;
-pub use wanted::Wanted;

@@ -42,9 +42,9 @@ pub struct Manifest {
     /// The precision of operators that do not say.
     pub precision: Precision,
     /// What holds for tuning them all.
-    pub tune: Common,
+    pub tune: TuneSettings,
     /// What holds for the package of them all.
-    pub package: Packaging,
+    pub package: PackageSettings,
     /// The operators.
     pub operators: Vec<Operator>,
     /// The text.
@@ -58,9 +58,9 @@ struct Tables {
     #[serde(default, deserialize_with = "precision")]
     precision: Option<Precision>,
     #[serde(default)]
-    tune: Common,
+    tune: TuneSettings,
     #[serde(default)]
-    package: Packaging,
+    package: PackageSettings,
     #[serde(default)]
     operator: Vec<Spanned<Operator>>,
 }
@@ -69,7 +69,7 @@ struct Tables {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Packaging {
+pub struct PackageSettings {
     /// The name of the package.
     pub name: Option<String>,
     /// The targets that it has kernels for, if not the usual ones.
@@ -80,7 +80,7 @@ pub struct Packaging {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Common {
+pub struct TuneSettings {
     /// Trials for all together.
     pub trials: Option<u64>,
     /// Time for all together: `90s`, `10m`, `2h`.

@@ -1,4 +1,4 @@
-//! [`Pipelines`]: schedules that a search over pipelines proposes.
+//! [`PipelineSource`]: schedules that a search over pipelines proposes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ const LEAST: u64 = 6;
 ///
 /// The model alone decides what comes first. Where searches measure many, every second proposal is a fresh sample, as in
 /// section 6 of Anderson et al. 2021: the model is not always right.
-pub(crate) struct Pipelines {
+pub(crate) struct PipelineSource {
     samples: Samples,
     precision: Precision,
     /// The searches before the first proposal.
@@ -51,7 +51,7 @@ pub(crate) struct Pipelines {
     learned: usize,
 }
 
-impl Pipelines {
+impl PipelineSource {
     /// The source of a run; none for programs of one stage, and where a space is asked for that has less than everything.
     pub(crate) fn of(tuner: &Tuner, goal: &Goal) -> Option<Self> {
         let program = tuner.program.ir();
@@ -111,7 +111,7 @@ impl Pipelines {
     }
 }
 
-impl Source for Pipelines {
+impl Source for PipelineSource {
     fn propose(&mut self, at_most: usize) -> Proposal {
         let numbers = (0..at_most).map_while(|_| self.next());
         let point = |number: usize| Point::new([u32::try_from(number).unwrap_or(u32::MAX)]);

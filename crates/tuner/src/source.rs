@@ -1,6 +1,6 @@
 //! [`Source`]: something that proposes schedules and learns what became of them.
 //!
-//! A [space](Searched) that a strategy searches is one, a [search over pipelines](crate::pipelines::Pipelines) another. Each
+//! A [space](SpaceSource) that a strategy searches is one, a [search over pipelines](crate::pipelines::PipelineSource) another. Each
 //! names its schedules by points, decodes them, and is told their outcomes.
 
 use std::collections::VecDeque;
@@ -30,14 +30,14 @@ pub(crate) trait Source {
 }
 
 /// A space that a strategy searches.
-pub(crate) struct Searched {
+pub(crate) struct SpaceSource {
     pub(crate) space: ScheduleSpace,
     pub(crate) strategy: Box<dyn SearchStrategy>,
     /// The points that the search begins with, and where they come from.
     pub(crate) seeds: Vec<(Point, Origin)>,
 }
 
-impl Source for Searched {
+impl Source for SpaceSource {
     fn propose(&mut self, at_most: usize) -> Proposal {
         self.strategy.propose(at_most)
     }
@@ -64,9 +64,9 @@ impl Source for Searched {
 }
 
 /// Points that the cost model of a space puts first, in its order: what a search begins with is all there is.
-pub(crate) struct Ranked(pub(crate) VecDeque<Point>);
+pub(crate) struct RankedStrategy(pub(crate) VecDeque<Point>);
 
-impl SearchStrategy for Ranked {
+impl SearchStrategy for RankedStrategy {
     fn propose(&mut self, at_most: usize) -> Proposal {
         let count = at_most.min(self.0.len());
         let points: Vec<Point> = self.0.drain(..count).collect();

@@ -10,10 +10,10 @@ use tensorwright_outcome::Outcome;
 use tensorwright_pipeline::Weights;
 use tensorwright_policy::{Options, Preset, ScheduleSpace};
 
-use crate::afar::Afar;
 use crate::budget::Budget;
 use crate::error::TuneError;
 use crate::mode::Mode;
+use crate::remote_workers::RemoteWorkers;
 
 /// Tunes a program.
 ///
@@ -41,7 +41,7 @@ pub struct Tuner {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
     /// That a fleet tries the candidates.
-    pub(crate) afar: Option<Afar>,
+    pub(crate) remote: Option<RemoteWorkers>,
     /// Code that takes the place of what the compiler makes of a schedule.
     pub(crate) planted: Vec<(Schedule, Vec<u8>)>,
 }
@@ -68,7 +68,7 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
-            afar: None,
+            remote: None,
             planted: Vec::new(),
         })
     }
@@ -158,18 +158,18 @@ impl Tuner {
     /// use tensorwright::Module;
     /// use tensorwright_measure::WorkerCommand;
     /// use tensorwright_records::Journal;
-    /// use tensorwright_tuner::{Afar, Tuner};
+    /// use tensorwright_tuner::{RemoteWorkers, Tuner};
     ///
     /// let module = Module::parse("twice.tc", "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }")?;
     /// let program = module.def("twice")?.bind([("N", 1 << 20)])?;
     /// let mut journal = Journal::open(Some(&"postgres://ann@db.example/tuning".parse()?))?;
     /// let tuner = Tuner::new(&program, WorkerCommand::new("tensorwright").arg("worker"))?;
-    /// let tuned = tuner.fleet(Some(Afar::default())).run(&mut journal, &mut |_| {})?;
+    /// let tuned = tuner.fleet(Some(RemoteWorkers::default())).run(&mut journal, &mut |_| {})?;
     /// println!("{}", tuned.winner.schedule);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fleet(mut self, afar: Option<Afar>) -> Self {
-        self.afar = afar;
+    pub fn fleet(mut self, remote: Option<RemoteWorkers>) -> Self {
+        self.remote = remote;
         self
     }
 

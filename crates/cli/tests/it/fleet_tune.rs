@@ -12,7 +12,7 @@ use tensorwright::Target;
 use tensorwright_fleet::{Completion, Fleet, Role, finals_of};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::postgres::{Client, Settings};
-use tensorwright_records::{Location, Options, RunFilter, Url, open_at};
+use tensorwright_records::{Location, RunFilter, StoreOptions, Url, open_at};
 use tensorwright_testkit::postgres::Server;
 use tensorwright_tuner::class_of;
 
@@ -131,7 +131,7 @@ fn workers_tune_for_a_run_with_any_strategy() {
     assert_eq!(place.count(counts), 0);
     // Finals came from one machine, in rounds; a best is declared, and `run` uses it.
     assert!(place.count("SELECT count(*) FROM finals WHERE result LIKE '%measured%'") >= 4);
-    let store = open_at(&Location::Server(place.url()), Options::default()).unwrap();
+    let store = open_at(&Location::Server(place.url()), StoreOptions::default()).unwrap();
     let runs = store.runs(&RunFilter::default()).unwrap();
     assert_eq!(runs.len(), 4);
     let best = store.declared().unwrap();

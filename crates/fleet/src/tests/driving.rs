@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::tests::support::{CLASS, LIMIT, Place, completion, item, join, measured, run};
-use crate::{Answer, Completion, Declaration, Fleet, Held, Item, Past, finals_of, finals_text};
+use crate::{
+    Completion, CompletionStatus, Declaration, DriverStatus, Fleet, Item, PastItem, finals_of,
+    finals_text,
+};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Error, Origin, TrialId};
 
@@ -51,7 +54,7 @@ fn a_run_has_one_driver() {
         history.iter().map(|past| past.outcome.as_ref().map(|one| one.outcome.clone())).collect();
     assert_eq!(known, [Some(measured(0.5)), None]);
     let held = fleet.hold(&second, MINUTE, Some(0.5)).unwrap();
-    assert_eq!(held, Held { workers: 1, ..Held::default() });
+    assert_eq!(held, DriverStatus { workers: 1, ..DriverStatus::default() });
     assert_eq!(fleet.lease(worker, 1, MINUTE).unwrap()[0].best, Some(0.5), "workers are told");
     // Interrupted, it is left for whoever goes on with it; finished, it is over.
     fleet.finish(&second, "interrupted").unwrap();
@@ -82,19 +85,22 @@ fn finals_are_no_trials_and_come_first() {
     assert_eq!(finals_of(&leased.schedule).unwrap().1, ["", "x\n"]);
     // As a trial it is fenced.
     let wrong = fleet.complete(worker, &[completion(&leased.lease, 1.0)]).unwrap();
-    assert_eq!(wrong, [Answer::Fenced]);
+    assert_eq!(wrong, [CompletionStatus::Fenced]);
     let timed = vec![(measured(0.5), vec![0.5, 0.6]), (measured(0.4), vec![0.4, 0.5])];
     let complete =
         |fleet: &mut Fleet| fleet.complete_finals(worker, &leased.lease, &timed).unwrap();
-    assert_eq!(complete(&mut fleet), Answer::Stored);
-    assert_eq!(complete(&mut fleet), Answer::Again);
+    assert_eq!(complete(&mut fleet), CompletionStatus::Stored);
+    assert_eq!(complete(&mut fleet), CompletionStatus::Again);
     assert_eq!(fleet.final_result(&run.info.id, 1).unwrap(), Some(Some(timed)));
     // And a trial is not completed as finals.
     let leased = fleet.lease(worker, 1, MINUTE).unwrap().remove(0);
-    assert_eq!(fleet.complete_finals(worker, &leased.lease, &[]).unwrap(), Answer::Fenced);
+    assert_eq!(
+        fleet.complete_finals(worker, &leased.lease, &[]).unwrap(),
+        CompletionStatus::Fenced
+    );
     fleet.complete(worker, &[completion(&leased.lease, 0.4)]).unwrap();
     assert_eq!(place.count("SELECT count(*) FROM trials"), 1);
-    let finals = |past: &Past| past.is_finals;
+    let finals = |past: &PastItem| past.is_finals;
     assert_eq!(
         fleet.history(&run.info.id).unwrap().iter().map(finals).collect::<Vec<_>>(),
         [false, true]
@@ -275,7 +281,7 @@ fn a_queue_of_version_1_is_brought_up_to_date() {
     assert_eq!(fleet.status().unwrap()[0].done, 1, "what was done is counted");
     let leased = fleet.lease(worker, 8, MINUTE).unwrap();
     let done: Vec<Completion> = leased.iter().map(|one| completion(&one.lease, 1.0)).collect();
-    assert_eq!(fleet.complete(worker, &done).unwrap(), [Answer::Stored; 2]);
+    assert_eq!(fleet.complete(worker, &done).unwrap(), [CompletionStatus::Stored; 2]);
     place.assert_settled(3);
     assert_eq!(fleet.status().unwrap()[0].done, 3);
     assert_eq!(fleet.history(&run.info.id).unwrap().len(), 3);

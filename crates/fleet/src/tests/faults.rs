@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::tests::support::{LIMIT, Place, completion, item, join, run, url};
-use crate::{Answer, Completion, Fleet, Item};
+use crate::{Completion, CompletionStatus, Fleet, Item};
 use tensorwright_random::SplitMix;
 use tensorwright_records::{Error, postgres::Settings};
 use tensorwright_testkit::postgres::{Server, Wire, port, shared};
@@ -144,7 +144,7 @@ fn a_worker_that_was_stopped_beyond_its_lease() {
     let leased = fleet.lease(worker, 1, LIMIT).unwrap().remove(0);
     assert_eq!(
         fleet.complete(worker, &[completion(&leased.lease, 1.0)]).unwrap(),
-        [Answer::Stored]
+        [CompletionStatus::Stored]
     );
     signal("-CONT");
     assert!(lines.any(|line| line.unwrap() == "Fenced"));

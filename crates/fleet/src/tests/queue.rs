@@ -4,7 +4,7 @@ use crate::tests::support;
 use std::time::Duration;
 
 use crate::tests::support::{CLASS, Place, completion, item, join, measured, run};
-use crate::{Answer, Completion, Fleet, Item, Run, WorkerId};
+use crate::{Completion, CompletionStatus, Fleet, Item, Run, WorkerId};
 use tensorwright_outcome::{Outcome, Phase};
 use tensorwright_records::{Collection, Error, RunFilter, Trial};
 
@@ -58,8 +58,8 @@ fn an_item_becomes_a_trial_as_a_store_would_write_it() {
             outcome: outcome.clone(),
         })
         .collect();
-    assert_eq!(fleet.complete(worker, &completions).unwrap(), [Answer::Stored; 8]);
-    assert_eq!(fleet.complete(worker, &completions).unwrap(), [Answer::Again; 8]);
+    assert_eq!(fleet.complete(worker, &completions).unwrap(), [CompletionStatus::Stored; 8]);
+    assert_eq!(fleet.complete(worker, &completions).unwrap(), [CompletionStatus::Again; 8]);
 
     let assignment = fleet.assignment(leased[0].lease.run).unwrap().unwrap();
     assert_eq!(
@@ -136,12 +136,27 @@ fn a_lease_that_is_over_is_fenced() {
     let new = fleet.lease(second, 1, MINUTE).unwrap().remove(0);
     assert_eq!(new.attempts, 2);
     assert_ne!(new.lease.token, old.lease.token);
-    assert_eq!(fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(), [Answer::Fenced]);
+    assert_eq!(
+        fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(),
+        [CompletionStatus::Fenced]
+    );
     // Nobody completes with the lease of another worker.
-    assert_eq!(fleet.complete(first, &[completion(&new.lease, 1.0)]).unwrap(), [Answer::Fenced]);
-    assert_eq!(fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(), [Answer::Stored]);
-    assert_eq!(fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(), [Answer::Fenced]);
-    assert_eq!(fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(), [Answer::Again]);
+    assert_eq!(
+        fleet.complete(first, &[completion(&new.lease, 1.0)]).unwrap(),
+        [CompletionStatus::Fenced]
+    );
+    assert_eq!(
+        fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(),
+        [CompletionStatus::Stored]
+    );
+    assert_eq!(
+        fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(),
+        [CompletionStatus::Fenced]
+    );
+    assert_eq!(
+        fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(),
+        [CompletionStatus::Again]
+    );
     place.assert_settled(1);
 }
 
@@ -211,7 +226,7 @@ fn a_cancelled_run_is_over() {
     // What somebody works on may be completed; what is lost is not tried again.
     assert_eq!(
         fleet.complete(worker, &[completion(&leased[0].lease, 1.0)]).unwrap(),
-        [Answer::Stored]
+        [CompletionStatus::Stored]
     );
     std::thread::sleep(Duration::from_millis(1200));
     let swept = fleet.sweep().unwrap();
@@ -241,7 +256,7 @@ fn workers_that_disagree_with_their_class_are_set_aside() {
     // Its items wait for others, and its results are worth nothing.
     assert_eq!(
         fleet.complete(slow, &[completion(&leased[0].lease, 1.0)]).unwrap(),
-        [Answer::Fenced]
+        [CompletionStatus::Fenced]
     );
     let says = says(fleet.lease(slow, 1, MINUTE));
     assert!(says.ends_with(&format!("the worker is quarantined: {reason}")), "{says}");
@@ -282,10 +297,10 @@ fn a_worker_whose_results_are_wrong_is_set_aside() {
     work(&mut fleet, good, &|_| false).unwrap();
     let leased = fleet.lease(bad, 2, MINUTE).unwrap();
     let last: Vec<Completion> = vec![completion(&leased[0].lease, 1.0)];
-    assert_eq!(fleet.complete(bad, &last).unwrap(), [Answer::Stored]);
+    assert_eq!(fleet.complete(bad, &last).unwrap(), [CompletionStatus::Stored]);
     assert_eq!(
         fleet.complete(bad, &[completion(&leased[1].lease, 1.0)]).unwrap(),
-        [Answer::Fenced]
+        [CompletionStatus::Fenced]
     );
     let says = says(fleet.lease(bad, 1, MINUTE));
     let reason = "15 of its 31 results are wrong or crash, of others 1 of 60";
@@ -337,7 +352,7 @@ fn items_keep_their_texts() {
             let seconds = 1.0 + one.lease.number as f64;
             assert_eq!(
                 fleet.complete(worker, &[completion(&one.lease, seconds)]).unwrap(),
-                [Answer::Stored]
+                [CompletionStatus::Stored]
             );
         }
         place.store().collect(Collection { keep: 1, dry_run: false }).unwrap();

@@ -10,7 +10,7 @@ use crate::tests::support::{CLASS, LIMIT, Place, item, run, url};
 use crate::{Fleet, Role};
 use tensorwright_random::SplitMix;
 use tensorwright_records::postgres::{Client, Settings};
-use tensorwright_records::{Error, Location, Options, open_at};
+use tensorwright_records::{Error, Location, StoreOptions, open_at};
 use tensorwright_testkit::postgres::Server;
 
 /// The requests of a role.
@@ -197,7 +197,7 @@ fn all_requests_of_a_hostile_user_are_refused() {
     rig.complete(worker, &[support::completion(&leased.lease, 1.0)]).unwrap();
     assert_eq!(ann.outcomes(&secret.info.id, &[0, 1]).unwrap().len(), 1);
     let Ok(eye) = of("eye").parse::<Location>();
-    let store = open_at(&eye, Options::default()).unwrap();
+    let store = open_at(&eye, StoreOptions::default()).unwrap();
     assert_eq!(store.best(&secret.key).unwrap().unwrap().seconds, 1.0);
 
     // Nobody has a word in the runs and classes of others.

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use tensorwright_outcome::{Outcome, Phase};
 
+use super::child_slot::{Built, Job, MOST_FAILURES, Purpose, Run, Task};
 use super::start::greet;
-use super::station::{Built, Job, MOST_FAILURES, Purpose, Run, Task};
-use super::{Finished, Measurer};
+use super::{Measurer, TrialResult};
 use crate::child::Role;
 use crate::protocol::{BuilderRequest, RunnerRequest, Setup};
 use crate::worker::PROCESSOR_SECONDS;
@@ -69,24 +69,24 @@ impl Measurer {
         if self.runner.is_idle() && used > PROCESSOR_SECONDS / 2 {
             self.runner.child = None;
         }
-        let Self { nursery, setup, places, .. } = self;
-        for station in &mut self.builders {
-            if station.child.is_some() || station.failures >= MOST_FAILURES {
+        let Self { spawner, setup, places, .. } = self;
+        for slot in &mut self.builders {
+            if slot.child.is_some() || slot.failures >= MOST_FAILURES {
                 continue;
             }
-            match nursery.start(Role::Builder) {
+            match spawner.start(Role::Builder) {
                 Ok(mut child) => {
                     let processors = places.builders.clone();
                     greet(&mut child, &Setup { processors, ..setup.clone() });
-                    station.occupy(child);
+                    slot.occupy(child);
                 }
-                Err(error) => station.fail(error.to_string()),
+                Err(error) => slot.fail(error.to_string()),
             }
         }
         if self.runner.child.is_some() || self.runner.failures >= MOST_FAILURES {
             return;
         }
-        match nursery.start(Role::Runner) {
+        match spawner.start(Role::Runner) {
             Ok(mut child) => {
                 let (processors, roofline) = (places.runner.clone(), Some(self.roofline));
                 greet(&mut child, &Setup { processors, roofline, ..setup.clone() });
@@ -160,10 +160,10 @@ impl Measurer {
             lower_only: job.object.is_some(),
         };
         let limit = self.config.build_deadline;
-        let station = &mut self.builders[number];
+        let slot = &mut self.builders[number];
         // A message that does not arrive was for a child that is gone: its last event says so.
-        let _ = station.child.as_mut().map(|child| child.send(request, &message, &[]));
-        station.assign(Task::new(request, Box::new(job)), Phase::Build, limit);
+        let _ = slot.child.as_mut().map(|child| child.send(request, &message, &[]));
+        slot.assign(Task::new(request, Box::new(job)), Phase::Build, limit);
     }
 
     fn run(&mut self, built: Built) {
@@ -198,7 +198,7 @@ impl Measurer {
     pub(super) fn finish(&mut self, job: Job, outcome: Outcome) {
         match job.purpose {
             Purpose::Trial(id) => {
-                self.finished.push_back(Finished { id, outcome, spent: job.spent });
+                self.finished.push_back(TrialResult { id, outcome, spent: job.spent });
             }
             Purpose::Finalist(place) => {
                 if let Some(finalist) = self.finalists.get_mut(place) {

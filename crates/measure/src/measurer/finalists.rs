@@ -7,7 +7,7 @@ use tensorwright_device::DeviceProgram;
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;
-use super::station::{Built, Job, Purpose, Run, Task};
+use super::child_slot::{Built, Job, Purpose, Run, Task};
 use crate::protocol::RunnerRequest;
 
 /// Until when whoever has no deadline of his own is waited for.

@@ -1,15 +1,15 @@
 //! [`Measurer`]: the parent's side.
 
+mod child_slot;
+mod core_assignment;
 mod dispatch;
 mod finalists;
 mod names;
-mod places;
 mod replies;
 mod start;
-mod station;
 
+pub use child_slot::{StepTimes, TrialResult};
 pub use finalists::Finalist;
-pub use station::{Finished, Spent};
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
@@ -19,10 +19,10 @@ use tensorwright::{Program, Schedule};
 use tensorwright_device::DeviceProgram;
 use tensorwright_outcome::Outcome;
 
+use self::child_slot::{Built, ChildSlot, Job, Purpose, Run};
+use self::core_assignment::CoreAssignment;
 use self::names::Names;
-use self::places::Places;
-use self::station::{Built, Job, Purpose, Run, Station};
-use crate::child::{Child, Event, Nursery};
+use crate::child::{Child, Event, Spawner};
 use crate::protocol::Setup;
 use crate::{Config, MeasureError, Roofline};
 
@@ -39,17 +39,17 @@ pub struct Measurer {
     names: Names,
     setup: Setup,
     events: Receiver<Event>,
-    /// Before the nursery, so that children are gone before the thread that started them ends.
-    builders: Vec<Station<Box<Job>>>,
-    runner: Station<Run>,
-    nursery: Nursery,
+    /// Before the spawner, so that children are gone before the thread that started them ends.
+    builders: Vec<ChildSlot<Box<Job>>>,
+    runner: ChildSlot<Run>,
+    spawner: Spawner,
     /// Where builders and runner run, if there are enough processors to keep them apart.
-    places: Places,
+    places: CoreAssignment,
     /// To be built.
     queue: VecDeque<Job>,
     /// To be run.
     built: VecDeque<Built>,
-    finished: VecDeque<Finished>,
+    finished: VecDeque<TrialResult>,
     /// What finalists have become so far, by place.
     finalists: Vec<Option<Result<Built, Outcome>>>,
     /// What a comparison of finalists said, when it is over.
@@ -112,11 +112,11 @@ impl Measurer {
 
     /// What became of a candidate, as soon as that is known of any. `None` if it takes longer than
     /// `wait`, or nothing is in flight.
-    pub fn next(&mut self, wait: Duration) -> Option<Finished> {
+    pub fn next(&mut self, wait: Duration) -> Option<TrialResult> {
         let until = Instant::now() + wait;
         self.pump(until, |measurer| !measurer.finished.is_empty() || measurer.in_flight() == 0);
         let finished = self.finished.pop_front()?;
-        Some(Finished { outcome: self.names.heard(finished.outcome), ..finished })
+        Some(TrialResult { outcome: self.names.heard(finished.outcome), ..finished })
     }
 
     /// Tells what the best candidate takes, in seconds: others that are several times slower are cut
@@ -142,7 +142,7 @@ impl Measurer {
     #[doc(hidden)]
     #[must_use]
     pub fn processes(&self) -> (Vec<u32>, Option<u32>) {
-        let builders = self.builders.iter().filter_map(|station| station.child.as_ref());
+        let builders = self.builders.iter().filter_map(|slot| slot.child.as_ref());
         (builders.map(Child::id).collect(), self.runner.child.as_ref().map(Child::id))
     }
 }

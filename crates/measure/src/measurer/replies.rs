@@ -5,8 +5,8 @@ use std::time::Instant;
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;
+use super::child_slot::{Built, ChildSlot, Purpose, Run, Task};
 use super::finalists::Finalist;
-use super::station::{Built, Purpose, Run, Station, Task};
 use crate::child::{End, Event};
 use crate::protocol::{BuilderReply, Compared, Frame, RunnerReply, Verdict};
 
@@ -40,12 +40,12 @@ impl Measurer {
 
     /// Takes the answer of a builder; `None` if it does not belong here.
     fn builder_says(&mut self, number: usize, frame: Frame, reply: BuilderReply) -> Option<()> {
-        let station = &mut self.builders[number];
+        let slot = &mut self.builders[number];
         if let BuilderReply::Ready = reply {
-            return station.ready();
+            return slot.ready();
         }
-        station.task.as_ref().filter(|task| task.request == frame.number)?;
-        let Task { what: mut job, since, .. } = station.done()?;
+        slot.task.as_ref().filter(|task| task.request == frame.number)?;
+        let Task { what: mut job, since, .. } = slot.done()?;
         job.spent.build += since.elapsed();
         match reply {
             BuilderReply::Built(description) => {
@@ -195,9 +195,9 @@ impl Measurer {
     pub(super) fn expire(&mut self) {
         let now = Instant::now();
         for number in 0..self.builders.len() {
-            let station = &mut self.builders[number];
-            if station.deadline().is_some_and(|deadline| deadline <= now) && !station.postpone() {
-                let task = station.expel();
+            let slot = &mut self.builders[number];
+            if slot.deadline().is_some_and(|deadline| deadline <= now) && !slot.postpone() {
+                let task = slot.expel();
                 if let Some(Task { what: mut job, since, limit, .. }) = task {
                     job.spent.build += since.elapsed();
                     let limit = limit.as_secs_f64();
@@ -224,7 +224,7 @@ impl Measurer {
     }
 }
 
-impl<T> Station<T> {
+impl<T> ChildSlot<T> {
     /// The child has greeted; `None` if it has done so before.
     fn ready(&mut self) -> Option<()> {
         self.ready_by.take()?;
@@ -265,7 +265,7 @@ impl<T> Station<T> {
     }
 }
 
-impl super::Spent {
+impl super::StepTimes {
     /// Adds the time since the beginning of a phase of the runner.
     fn add(&mut self, phase: Phase, since: Instant) {
         let step = match phase {

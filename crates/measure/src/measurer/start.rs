@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tensorwright::{Program, Target};
 
 use super::Measurer;
+use super::child_slot::ChildSlot;
+use super::core_assignment::CoreAssignment;
 use super::names::Names;
-use super::places::Places;
-use super::station::Station;
-use crate::child::{Child, Event, Nursery, Role};
+use crate::child::{Child, Event, Role, Spawner};
 use crate::protocol::{BuilderReply, BuilderRequest, Frame, GREETING, RunnerReply, Setup};
 use crate::shared::Layout;
 use crate::{Config, MeasureError, Roofline, system};
@@ -30,32 +30,32 @@ pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, M
     let shared = system::memory_file(layout.bytes).map_err(|e| system("make a shared file", e))?;
     let seal = shared.try_clone().map_err(|error| system("share a file", error))?;
     let (sender, events) = mpsc::channel();
-    let mut nursery = Nursery::new(config.worker.clone(), shared, sender)?;
-    let places = Places::new(&config);
+    let mut spawner = Spawner::new(config.worker.clone(), shared, sender)?;
+    let places = CoreAssignment::new(&config);
     let names = Names::of(program);
     let mut setup = setup(names.shared(), &config);
 
-    let builder = first_builder(&mut nursery, &events, &setup, &places, &config)?;
+    let builder = first_builder(&mut spawner, &events, &setup, &places, &config)?;
     system::seal(&seal).map_err(|error| system("seal a shared file", error))?;
-    let (runner, roofline) = first_runner(&mut nursery, &events, &setup, &places, &config)?;
+    let (runner, roofline) = first_runner(&mut spawner, &events, &setup, &places, &config)?;
     setup.roofline = Some(roofline);
 
-    let mut builders: Vec<_> = (0..config.builders).map(|_| Station::empty()).collect();
-    if let Some(station) = builders.first_mut() {
-        station.occupy(builder);
-        station.ready_by = None;
+    let mut builders: Vec<_> = (0..config.builders).map(|_| ChildSlot::empty()).collect();
+    if let Some(slot) = builders.first_mut() {
+        slot.occupy(builder);
+        slot.ready_by = None;
     }
-    let mut station = Station::empty();
-    station.occupy(runner);
-    station.ready_by = None;
+    let mut slot = ChildSlot::empty();
+    slot.occupy(runner);
+    slot.ready_by = None;
     Ok(Measurer {
         config,
         names,
         setup,
         events,
         builders,
-        runner: station,
-        nursery,
+        runner: slot,
+        spawner,
         places,
         queue: VecDeque::new(),
         built: VecDeque::new(),
@@ -90,13 +90,13 @@ fn setup(program: &Program, config: &Config) -> Setup {
 
 /// The first builder also computes the expected results.
 fn first_builder(
-    nursery: &mut Nursery,
+    spawner: &mut Spawner,
     events: &Receiver<Event>,
     setup: &Setup,
-    places: &Places,
+    places: &CoreAssignment,
     config: &Config,
 ) -> Result<Child, MeasureError> {
-    let mut child = nursery.start(Role::Builder)?;
+    let mut child = spawner.start(Role::Builder)?;
     let setup = Setup { processors: places.builders.clone(), ..setup.clone() };
     greet(&mut child, &setup);
     let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
@@ -115,13 +115,13 @@ fn first_builder(
 }
 
 fn first_runner(
-    nursery: &mut Nursery,
+    spawner: &mut Spawner,
     events: &Receiver<Event>,
     setup: &Setup,
-    places: &Places,
+    places: &CoreAssignment,
     config: &Config,
 ) -> Result<(Child, Roofline), MeasureError> {
-    let mut child = nursery.start(Role::Runner)?;
+    let mut child = spawner.start(Role::Runner)?;
     let setup = Setup { processors: places.runner.clone(), ..setup.clone() };
     greet(&mut child, &setup);
     let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;

@@ -70,8 +70,8 @@ impl Arena {
 
     /// Fills the outputs with what is expected nowhere, and the workspace with no numbers: what the
     /// candidate before this one has left must not pass for its own.
-    pub(super) fn spoil(&mut self, candidate: &Candidate) {
-        self.workspace.spoil(candidate.workspace);
+    pub(super) fn poison(&mut self, candidate: &Candidate) {
+        self.workspace.poison(candidate.workspace);
         for (output, expected) in self.outputs.iter_mut().zip(&self.expected) {
             let pairs = output.bytes_mut().iter_mut().zip(expected.values.bytes());
             pairs.for_each(|(byte, expected)| *byte = !expected);
@@ -157,7 +157,7 @@ impl Candidate {
         let bytes = interface.workspace.bytes(arena.workers);
         let workspace = size(bytes)?;
         arena.workspace.at_least(workspace).map_err(|_| too_large(bytes))?;
-        arena.workspace.spoil(workspace);
+        arena.workspace.poison(workspace);
         let error_growth = description.error_growth.max(1.0);
         Ok(Self { kernel, slots, workspace, error_growth, prepared })
     }

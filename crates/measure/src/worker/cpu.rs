@@ -1,4 +1,4 @@
-//! This processor as a [`Bench`]: machine code in a sandbox.
+//! This processor as a [`Backend`]: machine code in a sandbox.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_runtime::probe::Probe;
 use tensorwright_runtime::{Machine, Pool};
 
-use super::bench::Bench;
+use super::backend::Backend;
 use super::candidate::{Arena, Candidate};
 use super::memory::Reused;
 use super::{Connection, Served, probes, runner, sandbox, timing};
@@ -57,7 +57,7 @@ pub(super) fn serve(connection: Connection, setup: &Setup, program: &Program) ->
     runner::work(connection, cpu, roofline)
 }
 
-impl Bench for Cpu<'_> {
+impl Backend for Cpu<'_> {
     type Candidate = Candidate;
 
     const COMPILES: bool = false;
@@ -70,8 +70,8 @@ impl Bench for Cpu<'_> {
         candidate.prepare(&mut self.arena, self.pool)
     }
 
-    fn spoil(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
-        self.arena.spoil(candidate);
+    fn poison(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
+        self.arena.poison(candidate);
         Ok(())
     }
 

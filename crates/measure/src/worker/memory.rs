@@ -188,14 +188,14 @@ impl Reused {
     }
 
     /// Fills so many bytes of it, and some behind them that are watched.
-    pub(super) fn spoil(&mut self, len: usize) {
+    pub(super) fn poison(&mut self, len: usize) {
         let end = len.saturating_add(WATCHED);
         if let Some(region) = &mut self.0 {
             region.bytes_mut().iter_mut().take(end).for_each(|byte| *byte = UNWRITTEN);
         }
     }
 
-    /// Whether nothing was written behind so many bytes since they were [spoilt](Self::spoil).
+    /// Whether nothing was written behind so many bytes since they were [poisoned](Self::poison).
     pub(super) fn is_intact_behind(&self, len: usize) -> bool {
         self.0.as_ref().is_none_or(|region| {
             let mut watched = region.bytes().iter().skip(len).take(WATCHED);
@@ -239,13 +239,13 @@ mod tests {
         }
         let mut reused = Reused::default();
         reused.at_least(9000).unwrap();
-        reused.spoil(100);
+        reused.poison(100);
         assert!(reused.is_intact_behind(100));
         reused.at_least(100).unwrap().bytes_mut()[99] = 1;
         assert!(reused.is_intact_behind(100));
         reused.at_least(100).unwrap().bytes_mut()[115] = 1;
         assert!(!reused.is_intact_behind(100));
-        reused.spoil(9000);
+        reused.poison(9000);
         assert!(reused.is_intact_behind(9000));
     }
 }

@@ -1,6 +1,6 @@
 //! The child's side: [`serve`].
 
-mod bench;
+mod backend;
 mod builder;
 mod candidate;
 mod compare;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tensorwright_outcome::Timing;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
 
-use super::bench::Bench;
+use super::backend::Backend;
 use super::{Connection, Served, timing};
 use crate::TimingPlan;
 use crate::protocol::{Compared, Description, GREETING, RunnerReply, RunnerRequest, Verdict};
@@ -13,13 +13,17 @@ use crate::roofline::Roofline;
 
 /// Everything that a candidate meets.
 struct Runner<B> {
-    bench: B,
+    backend: B,
     roofline: Roofline,
 }
 
 /// Answers requests until the parent is gone.
-pub(super) fn work(mut connection: Connection, bench: impl Bench, roofline: Roofline) -> Served {
-    let mut runner = Runner { bench, roofline };
+pub(super) fn work(
+    mut connection: Connection,
+    backend: impl Backend,
+    roofline: Roofline,
+) -> Served {
+    let mut runner = Runner { backend, roofline };
     connection.reply(GREETING, &RunnerReply::Ready(runner.roofline), &[])?;
     while let Some(frame) = connection.next()? {
         let request = frame.message().map_err(|error| format!("cannot read: {error}"))?;
@@ -40,7 +44,7 @@ pub(super) fn work(mut connection: Connection, bench: impl Bench, roofline: Roof
     Ok(())
 }
 
-impl<B: Bench> Runner<B> {
+impl<B: Backend> Runner<B> {
     fn run(
         &mut self,
         description: &Description,
@@ -49,14 +53,14 @@ impl<B: Bench> Runner<B> {
         plan: &TimingPlan,
         say: &mut dyn FnMut(&RunnerReply) -> Served,
     ) -> Result<Verdict, String> {
-        let mut candidate = match self.bench.load(description, code) {
+        let mut candidate = match self.backend.load(description, code) {
             Ok(candidate) => candidate,
             Err(verdict) => return Ok(verdict),
         };
         if B::COMPILES {
             say(&RunnerReply::Loaded)?;
         }
-        if let Err(verdict) = self.bench.prepare(&mut candidate) {
+        if let Err(verdict) = self.backend.prepare(&mut candidate) {
             return Ok(verdict);
         }
         say(&RunnerReply::Prepared)?;
@@ -70,9 +74,9 @@ impl<B: Bench> Runner<B> {
 
     /// Calls a candidate once; how long that took, if the result is right.
     fn check(&mut self, candidate: &mut B::Candidate) -> Result<Duration, Verdict> {
-        self.bench.spoil(candidate)?;
-        let first = self.bench.sample(candidate, 1)?;
-        self.bench.confirm(candidate)?;
+        self.backend.poison(candidate)?;
+        let first = self.backend.sample(candidate, 1)?;
+        self.backend.confirm(candidate)?;
         Ok(Duration::try_from_secs_f64(first).unwrap_or(Duration::MAX))
     }
 
@@ -83,10 +87,10 @@ impl<B: Bench> Runner<B> {
         best: Option<f64>,
         plan: &TimingPlan,
     ) -> Result<Timing, Verdict> {
-        let Self { bench, roofline } = self;
-        let timing = timing::time(bench, candidate, first, best, plan, roofline)?;
+        let Self { backend, roofline } = self;
+        let timing = timing::time(backend, candidate, first, best, plan, roofline)?;
         // Threads that race may be right once and wrong the next time.
-        self.bench.confirm(candidate)?;
+        self.backend.confirm(candidate)?;
         Ok(timing)
     }
 
@@ -125,10 +129,10 @@ impl<B: Bench> Runner<B> {
         code: &[u8],
         plan: &TimingPlan,
     ) -> Result<Entrant<B::Candidate>, Verdict> {
-        let mut candidate = self.bench.load(description, code)?;
-        self.bench.prepare(&mut candidate)?;
+        let mut candidate = self.backend.load(description, code)?;
+        self.backend.prepare(&mut candidate)?;
         let first = self.check(&mut candidate)?;
-        let warm = timing::warm(&mut self.bench, &mut candidate, first, plan)?;
+        let warm = timing::warm(&mut self.backend, &mut candidate, first, plan)?;
         let batch = timing::batch(plan, Duration::from_secs_f64(warm));
         Ok(Entrant { candidate, batch, samples: Vec::new() })
     }
@@ -142,22 +146,22 @@ impl<B: Bench> Runner<B> {
         plan: &TimingPlan,
     ) -> Vec<f64> {
         let start = Instant::now();
-        let mut rates = vec![self.bench.rate()];
+        let mut rates = vec![self.backend.rate()];
         for round in 0.. {
             for place in 0..entrants.len() {
                 let place = (place + round) % entrants.len();
                 if plan.flush_caches {
-                    self.bench.flush();
+                    self.backend.flush();
                 }
                 let Ok(Entrant { candidate, batch, samples }) = &mut entrants[place] else {
                     continue;
                 };
-                match self.bench.sample(candidate, *batch) {
+                match self.backend.sample(candidate, *batch) {
                     Ok(sample) => samples.push(sample),
                     Err(verdict) => entrants[place] = Err(verdict),
                 }
             }
-            rates.push(self.bench.rate());
+            rates.push(self.backend.rate());
             let is_over = time.is_over(round + 1, start.elapsed(), plan.least_rounds as usize);
             if is_over || entrants.iter().all(Result::is_err) {
                 break;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tensorwright_outcome::Timing;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
 
-use super::bench::Bench;
+use super::backend::Backend;
 use crate::TimingPlan;
 use crate::protocol::Verdict;
 use crate::roofline::Roofline;
@@ -40,8 +40,8 @@ pub(super) fn clocked<E>(batch: u32, call: &mut dyn FnMut() -> Result<(), E>) ->
 
 /// Seconds of a warm call, after a first one that took `first`. That one met cold caches and branches that
 /// were never taken: of a short kernel it may take many times as long as the next.
-pub(super) fn warm<B: Bench>(
-    bench: &mut B,
+pub(super) fn warm<B: Backend>(
+    backend: &mut B,
     candidate: &mut B::Candidate,
     first: Duration,
     plan: &TimingPlan,
@@ -52,7 +52,7 @@ pub(super) fn warm<B: Bench>(
     }
     let start = Instant::now();
     while start.elapsed() < plan.sample {
-        least = least.min(bench.sample(candidate, 1)?);
+        least = least.min(backend.sample(candidate, 1)?);
     }
     Ok(least)
 }
@@ -60,23 +60,23 @@ pub(super) fn warm<B: Bench>(
 /// Times calls after the first one, which took `first`, in turns with a probe. Timing ends early if the
 /// candidate loses for certain: that is decided on warm calls, and on times that the probe has corrected
 /// as it has corrected that of the best.
-pub(super) fn time<B: Bench>(
-    bench: &mut B,
+pub(super) fn time<B: Backend>(
+    backend: &mut B,
     candidate: &mut B::Candidate,
     first: Duration,
     best: Option<f64>,
     plan: &TimingPlan,
     roofline: &mut Roofline,
 ) -> Result<Timing, Verdict> {
-    let batch = batch(plan, Duration::from_secs_f64(warm(bench, candidate, first, plan)?));
-    let (mut samples, mut rates) = (Vec::new(), vec![bench.rate()]);
+    let batch = batch(plan, Duration::from_secs_f64(warm(backend, candidate, first, plan)?));
+    let (mut samples, mut rates) = (Vec::new(), vec![backend.rate()]);
     let start = Instant::now();
     let cut = loop {
         if plan.flush_caches {
-            bench.flush();
+            backend.flush();
         }
-        samples.push(bench.sample(candidate, batch)?);
-        rates.push(bench.rate());
+        samples.push(backend.sample(candidate, batch)?);
+        rates.push(backend.rate());
         if loses(&samples, &rates, best, plan, roofline) {
             break true;
         }
@@ -135,7 +135,7 @@ mod tests {
     /// A machine whose probe is steady, on which kernels pretend to work.
     struct Steady(f64);
 
-    impl Bench for Steady {
+    impl Backend for Steady {
         type Candidate = Kernel;
 
         const COMPILES: bool = false;
@@ -146,7 +146,7 @@ mod tests {
         fn prepare(&mut self, _: &mut Kernel) -> Result<(), Verdict> {
             Ok(())
         }
-        fn spoil(&mut self, _: &Kernel) -> Result<(), Verdict> {
+        fn poison(&mut self, _: &Kernel) -> Result<(), Verdict> {
             Ok(())
         }
         fn sample(&mut self, kernel: &mut Kernel, batch: u32) -> Result<f64, Verdict> {

@@ -150,7 +150,7 @@ fn wrong_results_are_found() {
 
 #[test]
 fn results_that_are_wrong_later_are_found() {
-    // What the workspace holds is spoilt before the checked call only.
+    // What the workspace holds is poisoned before the checked call only.
     let body = "const int calls = workspace[i % 64]; b[i] = 2 * a[i] + (calls == 1);
         barrier(CLK_GLOBAL_MEM_FENCE); if (i < 64) workspace[i] = 1;";
     for outcome in fates(&kernel(body)) {

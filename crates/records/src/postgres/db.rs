@@ -11,10 +11,10 @@ use super::client::Client;
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::location::{Location, Url};
-use crate::options::Options;
-use crate::sql::database::Asking as _;
+use crate::sql::database::DatabaseExt as _;
 use crate::sql::row::{Cell as Column, Read, Row, Value, values};
 use crate::sql::{Access, Database};
+use crate::store_options::StoreOptions;
 
 /// How long a question may take: one about millions of records takes seconds.
 const READING: Duration = Duration::from_secs(120);
@@ -40,7 +40,7 @@ const TABLES: [&str; 9] =
 /// A connection to a server, which is made anew if it was lost between transactions.
 pub struct Postgres {
     settings: Settings,
-    options: Options,
+    options: StoreOptions,
     client: RefCell<Option<Client>>,
     is_in_transaction: Cell<bool>,
     /// How long a statement may take now.
@@ -51,7 +51,7 @@ pub struct Postgres {
 
 impl Postgres {
     /// Connects to a server. Nothing is read or written yet.
-    pub(super) fn open(url: &Url, options: Options) -> Result<Self> {
+    pub(super) fn open(url: &Url, options: StoreOptions) -> Result<Self> {
         let settings = Settings::of(url)?;
         let (patience, limit) = (options.busy_timeout, Cell::new(READING));
         let (client, is_in_transaction) = (RefCell::default(), Cell::new(false));

@@ -24,9 +24,9 @@ use db::Postgres;
 
 use crate::error::Result;
 use crate::location::Url;
-use crate::options::Options;
 use crate::schema;
 use crate::sql::{SqlStore, create, migrate, version};
+use crate::store_options::StoreOptions;
 
 /// Records on a PostgreSQL server.
 pub type PostgresStore = SqlStore<Postgres>;
@@ -36,7 +36,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// If the server cannot be reached or refuses, or the tables are not ours or come from a newer version.
-    pub fn open(url: &Url, options: Options) -> Result<Self> {
+    pub fn open(url: &Url, options: StoreOptions) -> Result<Self> {
         let db = Postgres::open(url, options)?;
         match version(&db)? {
             None => {
@@ -53,7 +53,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub fn open_existing(url: &Url, options: Options) -> Result<Option<Self>> {
+    pub fn open_existing(url: &Url, options: StoreOptions) -> Result<Option<Self>> {
         let db = Postgres::open(url, options)?;
         Ok(version(&db)?.map(|found| Self::on(db, found < schema::VERSION)))
     }

@@ -50,7 +50,7 @@ pub(super) struct Certificates {
 
 /// The options of a URL that are not the client's.
 #[derive(Default)]
-struct Own {
+struct UrlOptions {
     mode: Option<String>,
     roots: Option<PathBuf>,
     certificate: Option<PathBuf>,
@@ -127,9 +127,9 @@ fn check_schema(name: &str) -> Result<(), String> {
 }
 
 /// Takes our own options out of a URL.
-fn split(url: &str) -> Result<(String, Own), String> {
+fn split(url: &str) -> Result<(String, UrlOptions), String> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
-    let mut own = Own::default();
+    let mut own = UrlOptions::default();
     let mut passed_on = Vec::new();
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').ok_or("an option has no value")?;
@@ -183,7 +183,7 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// How to encrypt; `None` is not at all. A certificate is always checked: whoever can read along could answer as well.
-fn encryption(own: &Own, is_local: bool) -> Result<Option<Certificates>, String> {
+fn encryption(own: &UrlOptions, is_local: bool) -> Result<Option<Certificates>, String> {
     let wanted = match own.mode.as_deref() {
         None => !is_local || own.roots.is_some(),
         Some("disable") => false,

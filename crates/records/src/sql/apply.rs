@@ -1,6 +1,6 @@
 //! Writing: events to rows, in one transaction.
 
-use super::database::{Access, Asking, Database};
+use super::database::{Access, Database, DatabaseExt};
 use super::row::values;
 use super::{SqlStore, read};
 use crate::codec;

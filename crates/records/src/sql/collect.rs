@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::SqlStore;
-use super::database::{Access, Asking, Database};
+use super::database::{Access, Database, DatabaseExt};
 use super::row::{Value, values};
 use crate::codec;
 use crate::error::{Error, Result};

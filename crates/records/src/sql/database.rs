@@ -110,7 +110,7 @@ pub trait Database {
 }
 
 /// What is the same for all databases.
-pub(crate) trait Asking: Database {
+pub(crate) trait DatabaseExt: Database {
     /// The first row of a query.
     fn one<T>(
         &self,
@@ -163,4 +163,4 @@ pub(crate) trait Asking: Database {
     }
 }
 
-impl<D: Database + ?Sized> Asking for D {}
+impl<D: Database + ?Sized> DatabaseExt for D {}

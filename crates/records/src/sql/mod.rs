@@ -34,7 +34,7 @@ use crate::model::{Declared, RunId, Trial, Verification};
 use crate::program::ProgramInfo;
 use crate::schema;
 use crate::store::{RunFilter, Store};
-use database::Asking as _;
+use database::DatabaseExt as _;
 use row::values;
 use texts::Texts;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tensorwright_outcome::{Outcome, Tally};
 
 use super::SqlStore;
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::read::{self, KEY, KEY_COLUMNS, KEYS, PROGRAM};
 use super::row::values;
 use crate::answer::{Miss, Near};

@@ -6,7 +6,7 @@ use tensorwright_lang::precision::Precision;
 use tensorwright_outcome::{Outcome, Timing};
 
 use super::SqlStore;
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::row::{Read, Row, values};
 use crate::answer::{Best, Damage, KeySummary, RunSummary};
 use crate::codec;

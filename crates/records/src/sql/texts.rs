@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::row::{Value, values};
 use crate::codec;
 use crate::error::Result;

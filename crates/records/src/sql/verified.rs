@@ -1,6 +1,6 @@
 //! Which schedules were compared with the reference, by whom, and whether they agreed.
 
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::row::values;
 use super::texts;
 use crate::error::Result;

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
 
 use crate::error::{Error, Result};
 use crate::location::Location;
-use crate::options::Options;
-use crate::sql::database::Asking as _;
+use crate::sql::database::DatabaseExt as _;
 use crate::sql::row::{Cell, Mismatch, Read, Row, Value, values};
 use crate::sql::{Access, Database};
+use crate::store_options::StoreOptions;
 
 /// Prepared statements that are kept.
 const STATEMENTS: usize = 64;
@@ -35,7 +35,7 @@ pub struct Sqlite {
 
 impl Sqlite {
     /// Opens or makes a file. Nothing is read or written yet.
-    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self> {
+    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
             std::fs::create_dir_all(directory).map_err(|error| cannot(error.to_string()))?;
@@ -54,7 +54,7 @@ impl Sqlite {
 
     /// Opens a file that cannot be written, nor anything beside it. SQLite's log needs files of its own
     /// otherwise.
-    pub(crate) fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
+    pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         refuse_special(path).map_err(cannot)?;
         let whole = path.canonicalize().map_err(|error| cannot(error.to_string()))?;
@@ -68,7 +68,7 @@ impl Sqlite {
         Ok(Self::on(connection, path, options))
     }
 
-    fn on(connection: Connection, path: &Path, options: &Options) -> Self {
+    fn on(connection: Connection, path: &Path, options: &StoreOptions) -> Self {
         let (location, path) = (path.into(), path.to_owned());
         Self { connection, path, location, patience: options.busy_timeout }
     }

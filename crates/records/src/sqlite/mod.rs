@@ -10,10 +10,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::location::Location;
-use crate::options::Options;
 use crate::schema;
-use crate::sql::database::Asking as _;
+use crate::sql::database::DatabaseExt as _;
 use crate::sql::{Database as _, SqlStore, create, migrate, version};
+use crate::store_options::StoreOptions;
 
 /// Records in one SQLite file.
 pub type SqliteStore = SqlStore<Sqlite>;
@@ -23,7 +23,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If the file cannot be opened, is something else, is damaged or comes from a newer version.
-    pub fn open(path: &Path, options: Options) -> Result<Self> {
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
         let db = Sqlite::open(path, &options)?;
         // Who the file belongs to is asked before anything about it is changed.
         let version = version(&db)?;
@@ -53,7 +53,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If the file cannot be opened, is something else, is damaged or comes from a newer version.
-    pub fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
+    pub fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
         let db = Sqlite::open_read_only(path, options)?;
         match version(&db)? {
             Some(_) => Self::as_it_is(db),

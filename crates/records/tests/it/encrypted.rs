@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{begin, key, measured, program, quick};
 use tensorwright_records::postgres::{Client, Settings};
-use tensorwright_records::{Error, Location, Options, open_at};
+use tensorwright_records::{Error, Location, StoreOptions, open_at};
 use tensorwright_testkit::postgres::{Server, port};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -105,7 +105,7 @@ impl Certificates {
 
 fn open(url: &str) -> Result<(), Error> {
     let Ok(place) = url.parse();
-    let options = Options { busy_timeout: Duration::from_secs(3), ..quick() };
+    let options = StoreOptions { busy_timeout: Duration::from_secs(3), ..quick() };
     open_at(&place, options).map(|_| ())
 }
 

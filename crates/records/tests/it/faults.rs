@@ -10,15 +10,15 @@ use rusqlite::Connection;
 use tensorwright_outcome::Outcome;
 use tensorwright_random::SplitMix;
 use tensorwright_records::{
-    Error, Journal, Kept, Options, RunFilter, RunId, RunInfo, SqliteStore, Store, Trial,
+    Error, Journal, Kept, RunFilter, RunId, RunInfo, SqliteStore, Store, StoreOptions, Trial,
 };
 
 fn open(path: &Path) -> Result<SqliteStore, Error> {
     SqliteStore::open(path, quick())
 }
 
-fn impatient() -> Options {
-    Options { busy_timeout: Duration::from_millis(50), ..quick() }
+fn impatient() -> StoreOptions {
+    StoreOptions { busy_timeout: Duration::from_millis(50), ..quick() }
 }
 
 /// A message, whole: what is wrong and what to do.
@@ -167,7 +167,7 @@ fn a_journal_goes_on_without_any_usable_database() {
 }
 
 /// Writes until the database is full, frees space, and goes on.
-fn fill_up(scratch: &Scratch, options: Options, make_room: &dyn Fn()) {
+fn fill_up(scratch: &Scratch, options: StoreOptions, make_room: &dyn Fn()) {
     let program = program(64);
     let info = RunInfo::new("random", 1);
     let mut journal = Journal::new(scratch.location().clone(), options).unwrap();
@@ -201,7 +201,7 @@ fn fill_up(scratch: &Scratch, options: Options, make_room: &dyn Fn()) {
 #[test]
 fn a_limit_of_size_loses_nothing() {
     let scratch = Scratch::new();
-    fill_up(&scratch, Options { max_bytes: Some(300 << 10), ..quick() }, &|| ());
+    fill_up(&scratch, StoreOptions { max_bytes: Some(300 << 10), ..quick() }, &|| ());
 }
 
 /// The environment variable that makes `inside_a_tiny_disk` do its work.

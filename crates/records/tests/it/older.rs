@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tensorwright_lang::precision::Precision;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{
-    Key, Options, Origin, RunFilter, RunId, SqliteStore, Store, open_existing, schema,
+    Key, Origin, RunFilter, RunId, SqliteStore, Store, StoreOptions, open_existing, schema,
 };
 
 fn file() -> PathBuf {
@@ -83,7 +83,7 @@ fn files_of_all_earlier_versions_are_brought_up_to_date() {
     for version in 1..=schema::VERSION {
         let path = copy(scratch.path(), version);
         assert_eq!(version_of(&path), version.to_string());
-        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
         check(&store);
         drop(store);
         assert_eq!(version_of(&path), schema::VERSION.to_string());
@@ -98,7 +98,7 @@ fn files_of_all_earlier_versions_are_read_as_they_are_where_they_cannot_be_writt
     for version in 1..=schema::VERSION {
         let path = copy(scratch.path(), version);
         let before = std::fs::read(&path).unwrap();
-        check(&SqliteStore::open_read_only(&path, &Options::default()).unwrap());
+        check(&SqliteStore::open_read_only(&path, &StoreOptions::default()).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), before, "version {version}");
     }
 }
@@ -112,7 +112,7 @@ fn a_file_of_a_later_version_is_refused_and_left_alone() {
     let said = "UPDATE meta SET value = ?1 WHERE name = 'tensorwright-schema'";
     connection.execute(said, [&later]).unwrap();
     drop(connection);
-    let error = SqliteStore::open(&path, Options::default()).err().unwrap();
+    let error = SqliteStore::open(&path, StoreOptions::default()).err().unwrap();
     let name = path.display();
     assert!(
         error.to_string().starts_with(&format!("{name} was made by a newer version")),

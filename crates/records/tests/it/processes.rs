@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{Scratch, key, measured, program, quick};
-use tensorwright_records::{Error, Journal, Kept, Location, Options, RunFilter, RunInfo, open_at};
+use tensorwright_records::{
+    Error, Journal, Kept, Location, RunFilter, RunInfo, StoreOptions, open_at,
+};
 
 /// What a child process is to do, and where.
 const TASK: &str = "TENSORWRIGHT_TEST_TASK";
@@ -117,7 +119,7 @@ fn a_process_that_holds_a_lock_is_named() {
     drop(scratch.store());
     let mut child = child("hold", scratch.location());
     let _out = wait_for(&mut child, "locked");
-    let options = Options { busy_timeout: std::time::Duration::from_millis(20), ..quick() };
+    let options = StoreOptions { busy_timeout: std::time::Duration::from_millis(20), ..quick() };
     let mut journal = Journal::new(scratch.location().clone(), options).unwrap();
     let info = RunInfo::new("random", 1);
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Waiting));

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use crate::support::server::Schema;
 use crate::support::{Scratch, begin, key, measured, program, quick};
 use tensorwright_records::{
-    Collection, Error, Event, Journal, Kept, Location, Options, RunFilter, RunInfo, Trial, open_at,
+    Collection, Error, Event, Journal, Kept, Location, RunFilter, RunInfo, StoreOptions, Trial,
+    open_at,
 };
 use tensorwright_testkit::postgres::{Server, Wire, port, shared};
 
-fn impatient() -> Options {
-    Options { busy_timeout: Duration::from_millis(400), ..quick() }
+fn impatient() -> StoreOptions {
+    StoreOptions { busy_timeout: Duration::from_millis(400), ..quick() }
 }
 
 fn place(url: &str) -> Location {
@@ -131,7 +132,7 @@ fn what_was_committed_outlasts_a_kill_of_the_server() {
     let Some(server) = Server::start(directory.path()) else { return };
     let program = program(64);
     let info = RunInfo::new("random", 1);
-    let mut journal = Journal::new(place(server.url()), Options::default()).unwrap();
+    let mut journal = Journal::new(place(server.url()), StoreOptions::default()).unwrap();
     let pending = journal.pending_path();
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Database));
     let mut number = 0;

@@ -145,7 +145,7 @@ const SECOND_SCHEMA: &str = "
     UPDATE meta SET value = '2' WHERE name = 'tensorwright-schema'";
 
 fn as_it_is(scratch: &Scratch) -> SqliteStore {
-    let options = tensorwright_records::Options::default();
+    let options = tensorwright_records::StoreOptions::default();
     SqliteStore::open_read_only(&scratch.db(), &options).unwrap()
 }
 

@@ -12,7 +12,7 @@ const MOST: usize = 10;
 
 /// A candidate among the fastest.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FastCandidate {
     pub(super) id: TrialId,
     pub(super) trial: Trial,
     strategy: String,
@@ -23,7 +23,7 @@ pub(super) struct Found {
 
 /// The fastest candidates with different schedules, the fastest first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fastest(Vec<Found>);
+pub(super) struct Fastest(Vec<FastCandidate>);
 
 impl Fastest {
     /// Takes a candidate that was timed in full.
@@ -31,15 +31,16 @@ impl Fastest {
         if self.0.len() >= MOST && self.0.last().is_some_and(|last| last.seconds <= seconds) {
             return;
         }
-        let same =
-            |found: &Found| found.trial.schedule == trial.schedule && !trial.schedule.is_empty();
+        let same = |found: &FastCandidate| {
+            found.trial.schedule == trial.schedule && !trial.schedule.is_empty()
+        };
         if let Some(at) = self.0.iter().position(same) {
             if self.0[at].seconds <= seconds {
                 return;
             }
             self.0.remove(at);
         }
-        let found = Found {
+        let found = FastCandidate {
             id: TrialId { run: run.info.id.clone(), number: trial.number },
             trial: trial.clone(),
             strategy: run.info.strategy.clone(),
@@ -53,7 +54,7 @@ impl Fastest {
     }
 
     /// The fastest of all.
-    pub(super) fn first(&self) -> Option<&Found> {
+    pub(super) fn first(&self) -> Option<&FastCandidate> {
         self.0.first()
     }
 
@@ -63,7 +64,7 @@ impl Fastest {
         parameters: impl Fn(&SpaceName) -> &'p [Parameter],
     ) -> Vec<Candidate> {
         let Some(first) = self.0.first() else { return Vec::new() };
-        let row = |(place, found): (usize, &Found)| Candidate {
+        let row = |(place, found): (usize, &FastCandidate)| Candidate {
             trial: found.id.clone(),
             strategy: found.strategy.clone(),
             origin: found.trial.origin.to_string(),
@@ -77,7 +78,11 @@ impl Fastest {
 }
 
 /// The values of a candidate's parameters: all, or those that differ from another candidate's.
-fn values(found: &Found, from: Option<&Found>, parameters: &[Parameter]) -> Vec<(String, String)> {
+fn values(
+    found: &FastCandidate,
+    from: Option<&FastCandidate>,
+    parameters: &[Parameter],
+) -> Vec<(String, String)> {
     if parameters.is_empty() || from.is_some_and(|from| from.space != found.space) {
         return Vec::new();
     }

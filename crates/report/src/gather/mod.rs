@@ -1,7 +1,7 @@
 //! From the records to a [`Report`].
 
 mod fastest;
-mod gathering;
+mod key_statistics;
 mod section;
 mod space;
 

@@ -7,9 +7,9 @@
 use std::fmt::{Result, Write};
 
 use super::Page;
+use crate::downsample::thin;
 use crate::model::{Roofs, Section};
 use crate::text::{digits, grouped};
-use crate::thinned::thin;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 290.0;

@@ -4,8 +4,8 @@ use crate::{Report, Selection, render};
 use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_records::{
-    Declared, Event, Key, Options, Origin, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store,
-    Trial, TrialId,
+    Declared, Event, Key, Origin, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store,
+    StoreOptions, Trial, TrialId,
 };
 
 /// Records in a directory that is removed at the end of the test.
@@ -18,7 +18,7 @@ impl Scratch {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("records.sqlite3");
-        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
         Self { store, _directory: directory }
     }
 

@@ -144,13 +144,13 @@ impl Session<'_> {
         let schedules: Vec<Schedule> =
             entrants.iter().map(|entrant| entrant.candidate.schedule.clone()).collect();
         let (number, time) = (self.candidates.number(), self.tuner.budget.for_finalists());
-        let finalists = self.crew.finalists(number, &schedules, time, self.finals_deadline());
+        let finalists = self.executor.finalists(number, &schedules, time, self.finals_deadline());
         Contest::of(entrants, finalists)
     }
 
     /// What was declared the best of the key, also for a run that began without records.
     fn stored_best(&mut self) -> Option<Best> {
-        self.crew.best(self.journal, &self.key)
+        self.executor.best(self.journal, &self.key)
     }
 
     /// What was declared the best, if it can still be read and computes with numbers that are allowed.
@@ -198,7 +198,7 @@ impl Session<'_> {
     fn declare(&mut self, contest: &Contest, replaces: Option<&TrialId>) -> Option<()> {
         let winner = contest.winner();
         // A fleet's server takes declarations of the run's own trials alone.
-        if winner.declared.is_some() && self.crew.keeps_trials() {
+        if winner.declared.is_some() && self.executor.keeps_trials() {
             return None;
         }
         let seconds = contest.seconds(contest.winner)?;
@@ -227,7 +227,7 @@ impl Session<'_> {
             declared: tensorwright_records::now(),
             replaces: replaces.cloned(),
         };
-        let kept = self.crew.declare(self.journal, &self.key, &best);
+        let kept = self.executor.declare(self.journal, &self.key, &best);
         if let Err(Error::Outrun(_)) = kept {
             return Some(());
         }

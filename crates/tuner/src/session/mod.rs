@@ -14,15 +14,15 @@ use tensorwright_records::{Journal, Kept, Key, Origin, RunEnd, RunId, Trial, Tri
 use tracing::field::Empty;
 use tracing::{Span, debug_span, info_span};
 
-use crate::arms::Arms;
+use crate::bandit::SourceBandit;
 use crate::candidates::{Candidate, Candidates};
-use crate::crew::{Crew, Submission};
 use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Phases, Progress, Status, Tuned};
+use crate::executor::{Executor, Submission};
 use crate::names::RecordNames;
-use crate::trust::verification;
 use crate::tuner::Tuner;
+use crate::verifier::verification;
 
 /// Candidates that are measured again at the end.
 const FINALISTS: usize = 6;
@@ -34,13 +34,13 @@ struct Session<'a> {
     watch: &'a mut dyn FnMut(&Event<'_>),
     /// When the run began, its start included.
     begun: Instant,
-    arms: Arms,
+    bandit: SourceBandit,
     strategy_time: Duration,
     /// What building, checking and timing took in all trials that came back, and how many these are.
     spent: [Duration; 3],
     tried: u64,
     phases: Phases,
-    crew: Crew,
+    executor: Executor,
     key: Key,
     names: RecordNames<'a>,
     run: RunId,
@@ -82,10 +82,10 @@ impl Session<'_> {
     /// Searches, decides between the best, and closes the run in the records.
     fn run(mut self) -> Result<Tuned, TuneError> {
         let status = info_span!("search").in_scope(|| self.search());
-        self.crew.cancel();
+        self.executor.cancel();
         self.phases.search = self.begun.elapsed().saturating_sub(self.phases.start);
         // Whoever has taken the run over, or cancelled it, has the word.
-        if let Some(reason) = self.crew.failure() {
+        if let Some(reason) = self.executor.failure() {
             return Err(TuneError::Lost { run: self.run.to_string(), reason });
         }
         let mut winner = info_span!("finals").in_scope(|| self.finals());
@@ -93,13 +93,13 @@ impl Session<'_> {
         let ended = tensorwright_records::now();
         let end = RunEnd { ended, status: status.word().to_owned() };
         let is_interrupted = status == Status::Interrupted;
-        let kept = self.crew.end(self.journal, &self.run, &end, is_interrupted);
+        let kept = self.executor.end(self.journal, &self.run, &end, is_interrupted);
         self.note(kept);
         let has_tried = self.progress.trials > 0 || winner.seconds.is_finite();
         if let (Status::Finished, Some(time), false) = (status, self.tuner.budget.time, has_tried) {
             return Err(TuneError::NoTime(time));
         }
-        let roof = self.crew.roofline();
+        let roof = self.executor.roofline();
         self.progress.roof_seconds = roof.seconds;
         self.progress.elapsed = self.begun.elapsed();
         self.phases.finals =
@@ -140,9 +140,9 @@ impl Session<'_> {
     /// The point of a candidate and its algorithm, as records keep them.
     fn place_of(&self, candidate: &Candidate) -> (Vec<u32>, String) {
         let place = candidate.points.first();
-        let in_space = place.filter(|place| self.arms.space(place.arm).is_some());
+        let in_space = place.filter(|place| self.bandit.space(place.arm).is_some());
         let point = in_space.map(|place| place.point.ranks().to_vec());
-        let algorithm = place.map(|place| self.arms.algorithm(place));
+        let algorithm = place.map(|place| self.bandit.algorithm(place));
         (point.unwrap_or_default(), algorithm.unwrap_or_default())
     }
 
@@ -161,13 +161,13 @@ impl Session<'_> {
             time_ms = Empty
         );
         self.spans.insert(number, span);
-        self.crew.submit(number, Submission { candidate, point, algorithm });
+        self.executor.submit(number, Submission { candidate, point, algorithm });
     }
 
     /// Commits an outcome, and returns its number in the run. What others have tried they have committed, under the number of
     /// the candidate.
     fn record(&mut self, id: u64, candidate: &Candidate, outcome: &Outcome) -> u64 {
-        if self.crew.keeps_trials() {
+        if self.executor.keeps_trials() {
             return id;
         }
         let number = self.next_trial;
@@ -178,7 +178,7 @@ impl Session<'_> {
         trial.origin.clone_from(&candidate.origin);
         trial.outcome = outcome.clone();
         trial.elapsed = self.begun.elapsed().as_secs_f64();
-        if let Some(kept) = self.crew.keep(self.journal, &self.run, &trial) {
+        if let Some(kept) = self.executor.keep(self.journal, &self.run, &trial) {
             self.note(kept);
         }
         number
@@ -188,7 +188,7 @@ impl Session<'_> {
     /// again. Should that fail, the first use does.
     fn vouch(&mut self, text: &str) {
         // Others have compared it with theirs.
-        if self.crew.keeps_trials() {
+        if self.executor.keeps_trials() {
             return;
         }
         let what = verification(&self.key, text);
@@ -210,7 +210,7 @@ impl Session<'_> {
         let is_best = self.progress.best_seconds.is_none_or(|best| seconds < best);
         if is_best {
             self.progress.best_seconds = Some(seconds);
-            self.crew.set_best(seconds);
+            self.executor.set_best(seconds);
         }
         is_best
     }

@@ -18,13 +18,13 @@ const LEAST: Duration = Duration::from_secs(1);
 
 /// How long the steps of a trial take, in the mean, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Pace {
+pub(super) struct TrialPace {
     build: f64,
     check: f64,
     time: f64,
 }
 
-impl Pace {
+impl TrialPace {
     /// The pace of so many trials, by what their steps took in all.
     pub(super) fn of(spent: [Duration; 3], trials: u64) -> Self {
         let mean = |step: Duration| step.as_secs_f64() / trials.max(1) as f64;
@@ -49,7 +49,13 @@ impl Pace {
 /// How many candidates can take part in finals of so many seconds.
 ///
 /// Those that have to take part do so beside them; one candidate always does.
-fn affordable(pace: Pace, musts: &[f64], candidates: &[f64], seconds: f64, rounds: f64) -> usize {
+fn affordable(
+    pace: TrialPace,
+    musts: &[f64],
+    candidates: &[f64],
+    seconds: f64,
+    rounds: f64,
+) -> usize {
     let fits = |count: &usize| {
         let calls = [musts, &candidates[..*count]].concat();
         pace.finals(&calls, rounds.min(seconds / 2.0)) <= seconds
@@ -90,8 +96,8 @@ impl Session<'_> {
         affordable(self.pace(), musts, &self.calls(), seconds, rounds)
     }
 
-    fn pace(&self) -> Pace {
-        Pace::of(self.spent, self.tried)
+    fn pace(&self) -> TrialPace {
+        TrialPace::of(self.spent, self.tried)
     }
 
     /// The seconds of a call of the measured candidates, the fastest first.
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn fewer_take_part_where_there_is_less_time() {
-        let pace = Pace { build: 0.5, check: 0.1, time: 0.1 };
+        let pace = TrialPace { build: 0.5, check: 0.1, time: 0.1 };
         let count = |seconds| affordable(pace, &[1e-3, 1e-3], &[1e-3; 9], seconds, 3.0);
         assert_eq!([100.0, 7.5, 6.0, 4.0, 0.1].map(count), [FINALISTS, 4, 2, 1, 1]);
         // Calls that take long count in every round.
@@ -119,11 +125,11 @@ mod tests {
     #[test]
     fn a_pace_is_a_mean() {
         let seconds = Duration::from_secs;
-        let pace = Pace::of([seconds(8), seconds(4), seconds(2)], 4);
-        assert_eq!(pace, Pace { build: 2.0, check: 1.0, time: 0.5 });
+        let pace = TrialPace::of([seconds(8), seconds(4), seconds(2)], 4);
+        assert_eq!(pace, TrialPace { build: 2.0, check: 1.0, time: 0.5 });
         assert!((pace.trial() - 3.5).abs() < 1e-9);
         // Two are built, checked twice, and timed for a second.
         assert!((pace.finals(&[1e-3, 1e-3], 1.0) - 9.0).abs() < 1e-9);
-        assert_eq!(Pace::of([Duration::ZERO; 3], 0), Pace::default());
+        assert_eq!(TrialPace::of([Duration::ZERO; 3], 0), TrialPace::default());
     }
 }

@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tensorwright::Schedule;
-use tensorwright_measure::Finished;
+use tensorwright_measure::TrialResult;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Origin, TrialId};
 use tensorwright_search::Proposal;
 
 use super::Session;
-use crate::arms::ArmPoint;
+use crate::bandit::ArmPoint;
 use crate::candidates::{Admission, Candidate};
 use crate::event::{Event, Status};
 use crate::mode::Mode;
@@ -26,7 +26,7 @@ impl Session<'_> {
     pub(super) fn search(&mut self) -> Status {
         let mut exhausted = false;
         loop {
-            if self.tuner.stop.load(Ordering::Relaxed) || self.crew.failure().is_some() {
+            if self.tuner.stop.load(Ordering::Relaxed) || self.executor.failure().is_some() {
                 return Status::Interrupted;
             }
             if self.time_left().is_some_and(|left| left.is_zero()) {
@@ -37,7 +37,7 @@ impl Session<'_> {
                 return Status::Finished;
             }
             let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-            let room = self.crew.room();
+            let room = self.executor.room();
             let room = room.min(left.saturating_sub(self.candidates.out())).min(self.wanted());
             if room > 0 && !exhausted {
                 exhausted = !self.propose(room);
@@ -50,10 +50,10 @@ impl Session<'_> {
                 }
                 return Status::Exhausted;
             }
-            match self.crew.next(self.tick()) {
+            match self.executor.next(self.tick()) {
                 Some(finished) => self.finished(finished),
                 None => {
-                    self.progress.roof_seconds = self.crew.roofline().seconds;
+                    self.progress.roof_seconds = self.executor.roofline().seconds;
                     self.progress.elapsed = self.begun.elapsed();
                     (self.watch)(&Event::Waiting(&self.progress));
                 }
@@ -91,7 +91,7 @@ impl Session<'_> {
     /// Asks the strategy; says whether there is more to come.
     fn propose(&mut self, room: usize) -> bool {
         let clock = Instant::now();
-        let proposal = self.arms.propose(room);
+        let proposal = self.bandit.propose(room);
         self.strategy_time += clock.elapsed();
         let places = match proposal {
             Ok(places) => places,
@@ -100,7 +100,7 @@ impl Session<'_> {
             Err(_) => return false,
         };
         for place in places {
-            let decoded = self.arms.decode(&place);
+            let decoded = self.bandit.decode(&place);
             match decoded {
                 Some(Ok(schedule)) => self.admit(schedule, place),
                 Some(Err(refused)) => {
@@ -121,8 +121,8 @@ impl Session<'_> {
                 self.chosen += 1;
                 self.submit(number);
             }
-            Admission::Waits => {}
-            Admission::Known(outcome) => {
+            Admission::InFlight => {}
+            Admission::AlreadyMeasured(outcome) => {
                 self.chosen += 1;
                 self.tell(vec![(place, outcome)]);
             }
@@ -132,7 +132,7 @@ impl Session<'_> {
     /// Where a point comes from.
     fn origin(&self, place: &ArmPoint) -> Origin {
         let strategy = || Origin::Search(self.tuner.strategy_name().to_owned());
-        self.arms.origin(place).unwrap_or_else(strategy)
+        self.bandit.origin(place).unwrap_or_else(strategy)
     }
 
     /// A point that no schedule stands for.
@@ -152,12 +152,12 @@ impl Session<'_> {
 
     fn tell(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
         let clock = Instant::now();
-        self.arms.observe(observations);
+        self.bandit.observe(observations);
         self.strategy_time += clock.elapsed();
     }
 
-    fn finished(&mut self, finished: Finished) {
-        let Finished { id, outcome, spent, .. } = finished;
+    fn finished(&mut self, finished: TrialResult) {
+        let TrialResult { id, outcome, spent, .. } = finished;
         let outcome = self.tuner.told(outcome);
         if let Some(span) = self.spans.remove(&id) {
             let milliseconds = |part: Duration| part.as_secs_f64() * 1e3;

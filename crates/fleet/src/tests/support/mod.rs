@@ -6,7 +6,7 @@ use crate::{Completion, Fleet, Item, Lease, Run, WorkerId};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::postgres::{Client, Settings};
 use tensorwright_records::{
-    AnyStore, Key, Location, Options, Origin, ProgramInfo, RunId, RunInfo, Url, open_at,
+    AnyStore, Key, Location, Origin, ProgramInfo, RunId, RunInfo, StoreOptions, Url, open_at,
 };
 use tensorwright_testkit::postgres::shared;
 
@@ -54,7 +54,7 @@ impl Place {
     }
 
     pub(crate) fn store(&self) -> AnyStore {
-        open_at(&Location::Server(self.url()), Options::default()).unwrap()
+        open_at(&Location::Server(self.url()), StoreOptions::default()).unwrap()
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -1,4 +1,4 @@
-//! A device as a [`Bench`]: programs that its runtime compiles in this process.
+//! A device as a [`Backend`]: programs that its runtime compiles in this process.
 #![allow(unsafe_code, reason = "runs kernels that nothing is known of")]
 
 mod memory;
@@ -15,7 +15,7 @@ use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
 use self::verdict::verdict;
-use super::bench::Bench;
+use super::backend::Backend;
 use super::compare::{self, Tensor};
 use super::{Connection, Served, runner, sandbox};
 use crate::protocol::{Description, Setup, Verdict};
@@ -26,7 +26,7 @@ use crate::shared::Layout;
 const LEAST_MEMORY: u64 = 2 << 30;
 
 /// Everything that a program meets.
-struct DeviceBench {
+struct DeviceBackend {
     device: Box<dyn Device>,
     probe: Probe,
     inputs: Vec<Memory>,
@@ -66,10 +66,10 @@ pub(super) fn serve(
     let mut device = open(name).map_err(|error| format!("{error}; {}", error.help()))?;
     let (probe, roofline) = nearer(device.as_mut(), program, setup.roofline)
         .map_err(|error| format!("{error}; {}", error.help()))?;
-    let bench = DeviceBench::new(device, probe, program, &layout, &connection.shared)?;
-    let shares_memory = bench.device.describe().shares_memory;
+    let backend = DeviceBackend::new(device, probe, program, &layout, &connection.shared)?;
+    let shares_memory = backend.device.describe().shares_memory;
     sandbox::limit_device(shares_memory, setup.memory_bytes.max(LEAST_MEMORY))?;
-    runner::work(connection, bench, roofline)
+    runner::work(connection, backend, roofline)
 }
 
 /// A probe of the nearer roof, and the roofline; the one that is known already, if it is.
@@ -100,7 +100,7 @@ fn nearer(
     }
 }
 
-impl DeviceBench {
+impl DeviceBackend {
     /// Reads inputs and expected results of a program from the shared file.
     fn new(
         mut device: Box<dyn Device>,
@@ -180,7 +180,7 @@ impl DeviceBench {
     }
 }
 
-impl Bench for DeviceBench {
+impl Backend for DeviceBackend {
     type Candidate = Candidate;
 
     const COMPILES: bool = true;
@@ -204,7 +204,7 @@ impl Bench for DeviceBench {
         }
     }
 
-    fn spoil(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
+    fn poison(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
         let Self { device, outputs, expected, scratch, .. } = self;
         for (output, expected) in outputs.iter().zip(expected) {
             scratch.clear();

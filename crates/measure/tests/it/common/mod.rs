@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tensorwright::schedule::interface::Function;
 use tensorwright::{Module, Program, Schedule, Target};
-use tensorwright_measure::{Config, Finished, Measurer, WorkerCommand};
+use tensorwright_measure::{Config, Measurer, TrialResult, WorkerCommand};
 use tensorwright_outcome::Outcome;
 
 /// Longer than anything takes here, even on a machine that has other things to do.
@@ -40,7 +40,7 @@ pub(crate) fn good() -> Schedule {
     schedule("C: split n 16\nC: reorder m n.0 k n.1\nC: vectorize n.1")
 }
 
-pub(crate) fn next(measurer: &mut Measurer) -> Finished {
+pub(crate) fn next(measurer: &mut Measurer) -> TrialResult {
     measurer.next(LONG).expect("an outcome in time")
 }
 

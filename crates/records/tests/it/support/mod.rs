@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{
-    AnyStore, Key, Location, Options, ProgramInfo, RunId, RunInfo, Store, Trial, open_at,
+    AnyStore, Key, Location, ProgramInfo, RunId, RunInfo, Store, StoreOptions, Trial, open_at,
 };
 
 /// A place for records and a directory, both removed at the end of the test.
@@ -103,8 +103,8 @@ macro_rules! on_every_database {
 pub(crate) use on_every_database;
 
 /// Tests do not need to outlast a loss of power.
-pub(crate) fn quick() -> Options {
-    Options { durable: false, ..Options::default() }
+pub(crate) fn quick() -> StoreOptions {
+    StoreOptions { durable: false, ..StoreOptions::default() }
 }
 
 pub(crate) fn program(m: i64) -> ProgramInfo {

@@ -9,14 +9,14 @@ use crate::Config;
 
 /// The processors of builders and of the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Places {
+pub(super) struct CoreAssignment {
     pub(super) builders: Vec<usize>,
     pub(super) runner: Vec<usize>,
     /// Whether building would disturb timing.
     pub(super) is_crowded: bool,
 }
 
-impl Places {
+impl CoreAssignment {
     pub(super) fn new(config: &Config) -> Self {
         // The runtime of a device has threads of its own, and a device may be all processors of this machine.
         if let Target::Gpu(_) = config.target {
@@ -71,22 +71,22 @@ mod tests {
     fn a_builder_never_shares_the_core_that_is_timed() {
         let cores = cores(&[0, 1, 2, 3, 4, 5, 6, 7], hyper_threads);
         assert_eq!(cores, [[0, 4], [1, 5], [2, 6], [3, 7]]);
-        let places = Places::of(&cores, 1, 1);
+        let places = CoreAssignment::of(&cores, 1, 1);
         assert_eq!((places.builders, places.runner), (vec![0, 4, 1, 5, 2, 6], vec![3]));
-        let places = Places::of(&cores, 3, 2);
+        let places = CoreAssignment::of(&cores, 3, 2);
         assert_eq!((places.builders, places.runner), (vec![0, 4], vec![1, 2, 3]));
         // One core with two processors: building and timing take turns.
         let one = super::cores(&[1, 5], hyper_threads);
-        assert!(Places::of(&one, 1, 1).is_crowded);
-        assert!(Places::of(&cores, 4, 1).is_crowded);
-        assert!(Places::of(&[], 1, 1).is_crowded);
+        assert!(CoreAssignment::of(&one, 1, 1).is_crowded);
+        assert!(CoreAssignment::of(&cores, 4, 1).is_crowded);
+        assert!(CoreAssignment::of(&[], 1, 1).is_crowded);
     }
 
     #[test]
     fn processors_without_siblings_are_cores() {
         let cores = cores(&[2, 0], |processor| vec![processor]);
         assert_eq!(cores, [[0], [2]]);
-        let places = Places::of(&cores, 1, 1);
+        let places = CoreAssignment::of(&cores, 1, 1);
         assert_eq!((places.builders, places.runner), (vec![0], vec![2]));
     }
 }

@@ -1,10 +1,10 @@
-//! [`Afar`]: that others try the candidates of a run.
+//! [`RemoteWorkers`]: that others try the candidates of a run.
 
 /// Candidates of a run are tried by a fleet: by all machines of a class, whose workers lease them from the server of the
 /// records. What becomes of them is kept there; a run that its process has left is gone on with by another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Afar {
+pub struct RemoteWorkers {
     /// The class of machines; by default those that are like this one ([`class_of`](crate::class_of)).
     pub class: Option<String>,
     /// The name of a run to go on with, also if its process seems to live: from then on that may add nothing. Otherwise a
@@ -16,13 +16,13 @@ pub struct Afar {
     pub weight: u8,
 }
 
-impl Default for Afar {
+impl Default for RemoteWorkers {
     fn default() -> Self {
         Self { class: None, resume: None, priority: 1, weight: 10 }
     }
 }
 
-impl Afar {
+impl RemoteWorkers {
     /// On machines of another class.
     #[must_use]
     pub fn class(self, class: Option<String>) -> Self {

@@ -15,7 +15,7 @@ use tensorwright::Schedule;
 use tensorwright_records::{Key, Store, Verification};
 
 use crate::identity::installation;
-use crate::wanted::Wanted;
+use crate::schedule_query::ScheduleQuery;
 
 /// Schedules that are compared for one program at a time: each may take as long as the reference.
 const MOST_COMPARED: usize = 3;
@@ -27,24 +27,24 @@ static HERE: Mutex<Option<HashMap<[String; 3], bool>>> = Mutex::new(None);
 static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Judges schedules for a program.
-pub(crate) struct Trust<'a> {
+pub(crate) struct ScheduleVerifier<'a> {
     store: &'a dyn Store,
-    wanted: &'a Wanted<'a>,
+    query: &'a ScheduleQuery<'a>,
     key: &'a Key,
     compared: usize,
-    verify: fn(&Wanted<'_>, &Schedule) -> bool,
+    verify: fn(&ScheduleQuery<'_>, &Schedule) -> bool,
     /// What somebody ought to know.
     pub(crate) notes: Vec<String>,
 }
 
-impl<'a> Trust<'a> {
-    pub(crate) fn new(store: &'a dyn Store, wanted: &'a Wanted<'a>, key: &'a Key) -> Self {
+impl<'a> ScheduleVerifier<'a> {
+    pub(crate) fn new(store: &'a dyn Store, query: &'a ScheduleQuery<'a>, key: &'a Key) -> Self {
         Self {
             store,
-            wanted,
+            query,
             key,
             compared: 0,
-            verify: |wanted, schedule| wanted.verifies(schedule),
+            verify: |query, schedule| query.verifies(schedule),
             notes: Vec::new(),
         }
     }
@@ -61,7 +61,7 @@ impl<'a> Trust<'a> {
             return false;
         }
         self.compared += 1;
-        let passed = (self.verify)(self.wanted, schedule);
+        let passed = (self.verify)(self.query, schedule);
         if !passed {
             self.notes.push(format!(
                 "{whose} does not compute what the program says, and will not be used here"
@@ -106,7 +106,7 @@ mod tests {
     use std::time::Duration;
 
     use tensorwright::{Goal, Module, Precision, Program, Target};
-    use tensorwright_records::{Options, SqliteStore};
+    use tensorwright_records::{SqliteStore, StoreOptions};
 
     use super::*;
     use crate::identity::key_of;
@@ -121,7 +121,7 @@ mod tests {
 
         fn store(&self) -> SqliteStore {
             let busy_timeout = Duration::from_millis(50);
-            let options = Options { durable: false, busy_timeout, ..Options::default() };
+            let options = StoreOptions { durable: false, busy_timeout, ..StoreOptions::default() };
             SqliteStore::open(&self.0.path().join("records.sqlite3"), options).unwrap()
         }
     }
@@ -136,13 +136,13 @@ mod tests {
             .unwrap()
     }
 
-    type Verify = fn(&Wanted<'_>, &Schedule) -> bool;
+    type Verify = fn(&ScheduleQuery<'_>, &Schedule) -> bool;
 
     impl Scratch {
         /// What is said of a schedule if the records can only be looked at.
         fn judge_read_only(&self, program: &Program, verify: Verify) -> (bool, Vec<String>) {
             let path = self.0.path().join("records.sqlite3");
-            let store = SqliteStore::open_read_only(&path, &Options::default()).unwrap();
+            let store = SqliteStore::open_read_only(&path, &StoreOptions::default()).unwrap();
             let (judged, notes) = judge(&store, program, &["B: split i 2\n"], verify);
             (judged == [true], notes)
         }
@@ -156,24 +156,24 @@ mod tests {
         verify: Verify,
     ) -> (Vec<bool>, Vec<String>) {
         let goal = Goal::new(Target::native().unwrap()).with_precision(Precision::Fast);
-        let wanted = Wanted { program, goal: &goal };
+        let query = ScheduleQuery { program, goal: &goal };
         let key = key_of(program, &goal);
-        let mut trust = Trust::new(store, &wanted, &key);
-        trust.verify = verify;
+        let mut verifier = ScheduleVerifier::new(store, &query, &key);
+        verifier.verify = verify;
         let judged = texts.iter().map(|text| {
             let schedule = Schedule::parse(text).unwrap();
-            trust.trusts(&schedule, text, "it")
+            verifier.trusts(&schedule, text, "it")
         });
-        (judged.collect(), trust.notes)
+        (judged.collect(), verifier.notes)
     }
 
     #[test]
     fn what_is_right_is_compared_once() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
         let (scratch, program) = (Scratch::new(), program(8));
-        let counted: Verify = |wanted, schedule| {
+        let counted: Verify = |query, schedule| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
-            wanted.verifies(schedule)
+            query.verifies(schedule)
         };
         for _ in 0..3 {
             let judged = judge(&scratch.store(), &program, &["B: split i 4\n"], counted);
@@ -207,9 +207,9 @@ mod tests {
     fn without_a_place_to_keep_it_a_process_remembers() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
         let (scratch, program) = (Scratch::new(), program(10));
-        let counted: Verify = |wanted, schedule| {
+        let counted: Verify = |query, schedule| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
-            wanted.verifies(schedule)
+            query.verifies(schedule)
         };
         drop(scratch.store());
         let first = scratch.judge_read_only(&program, counted);

@@ -9,7 +9,7 @@ use tensorwright_records::{
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
-use crate::arms::{ArmPoint, Arms};
+use crate::bandit::{ArmPoint, SourceBandit};
 use crate::mode::Mode;
 use crate::names::{RecordNames, canonical_of, described};
 use crate::tuner::Tuner;
@@ -22,7 +22,7 @@ const MOST_RECALLED: usize = 20_000;
 
 /// A run that its process has left, and that is ours now.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedRun {
     pub(crate) run: RunId,
     /// The number of its last trial.
     pub(crate) last: u64,
@@ -33,9 +33,9 @@ pub(crate) struct Unfinished {
 
 /// What records say before a run begins.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct RunHistory {
     /// A run of the same command that did not end.
-    pub(crate) unfinished: Option<Unfinished>,
+    pub(crate) unfinished: Option<UnfinishedRun>,
     /// Trials of the same key and space, and the runs that they are of.
     pub(crate) trials: Vec<(RunId, Trial)>,
     /// Candidates of a run that is gone on with which somebody elsewhere tries; what becomes of them is not known.
@@ -46,7 +46,7 @@ pub(crate) struct Past {
     pub(crate) points: Vec<ArmPoint>,
 }
 
-impl Past {
+impl RunHistory {
     /// Looks into the records. What cannot be read is not there.
     pub(crate) fn read(
         tuner: &Tuner,
@@ -61,7 +61,7 @@ impl Past {
             return past;
         }
         // What a fleet has tried, its server knows.
-        if tuner.afar.is_none() {
+        if tuner.remote.is_none() {
             past.runs(tuner, (store, claims), key, space_hash);
         }
         if tuner.mode == Mode::Top5 {
@@ -107,7 +107,7 @@ impl Past {
                 let last = trials.iter().map(|trial| trial.number).max().unwrap_or(0);
                 let built = trials.iter().filter(|t| t.outcome.is_trial()).count() as u64;
                 let run = run.info.id.clone();
-                self.unfinished = Some(Unfinished { run, last, built, claim });
+                self.unfinished = Some(UnfinishedRun { run, last, built, claim });
             }
             has_finished |= is_mine(run) && is_finished(run);
             self.trials.extend(trials.into_iter().map(|trial| (run.info.id.clone(), trial)));
@@ -118,9 +118,9 @@ impl Past {
     }
 
     /// What the searches are told.
-    pub(crate) fn observations(&self, arms: &Arms) -> Vec<(ArmPoint, Outcome)> {
+    pub(crate) fn observations(&self, bandit: &SourceBandit) -> Vec<(ArmPoint, Outcome)> {
         let observation = |(_, trial): &(RunId, Trial)| {
-            let place = arms.place(trial)?;
+            let place = bandit.place(trial)?;
             Some((place, trial.outcome.clone()))
         };
         self.trials.iter().filter_map(observation).collect()

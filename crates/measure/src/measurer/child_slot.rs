@@ -23,18 +23,18 @@ const LEAST_WAIT: f64 = 0.5;
 
 /// What became of a candidate, and how long that took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct TrialResult {
     /// The number that it was submitted with.
     pub id: u64,
     /// What became of it.
     pub outcome: Outcome,
     /// How long that took.
-    pub spent: Spent,
+    pub spent: StepTimes,
 }
 
 /// How long the steps of a candidate took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
+pub struct StepTimes {
     /// Applying the schedule, lowering, compiling.
     pub build: Duration,
     /// Linking, the checked call, and comparing its result.
@@ -59,7 +59,7 @@ pub(super) struct Job {
     pub(super) schedule: String,
     /// Machine code that takes the place of the compiler's.
     pub(super) object: Option<Vec<u8>>,
-    pub(super) spent: Spent,
+    pub(super) spent: StepTimes,
     /// Whether a builder died with it that may have died of something else.
     pub(super) is_second_build: bool,
     /// Whether a runner died with it that may have died of something else.
@@ -76,7 +76,7 @@ pub(super) struct Built {
 
 impl Job {
     pub(super) fn new(purpose: Purpose, schedule: String) -> Self {
-        let (object, spent) = (None, Spent::default());
+        let (object, spent) = (None, StepTimes::default());
         Self { purpose, schedule, object, spent, is_second_build: false, is_second_run: false }
     }
 }
@@ -138,7 +138,7 @@ pub(super) enum Run {
 
 /// The place of a child, which one after the other may take.
 #[derive(Debug)]
-pub(super) struct Station<T> {
+pub(super) struct ChildSlot<T> {
     pub(super) child: Option<Child>,
     /// Until when it has to be ready; `None` once it is.
     pub(super) ready_by: Option<Instant>,
@@ -153,7 +153,7 @@ pub(super) struct Station<T> {
     pub(super) complaint: String,
 }
 
-impl<T> Station<T> {
+impl<T> ChildSlot<T> {
     pub(super) fn empty() -> Self {
         Self {
             child: None,

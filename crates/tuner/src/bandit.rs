@@ -1,4 +1,4 @@
-//! [`Arms`]: one source of schedules per algorithm and one for pipelines, and which of them proposes next.
+//! [`SourceBandit`]: one source of schedules per algorithm and one for pipelines, and which of them proposes next.
 //!
 //! The spaces of a program computed as it is written and of its rewritings have no parameters in
 //! common, so each has a search of its own; what a search over pipelines finds is in none of them. All begin; those
@@ -42,12 +42,12 @@ pub(crate) struct ArmPoint {
 }
 
 /// The sources of a run.
-pub(crate) struct Arms {
+pub(crate) struct SourceBandit {
     arms: Vec<Arm>,
     turn: u64,
 }
 
-impl Arms {
+impl SourceBandit {
     /// The sources, none of which has proposed anything.
     pub(crate) fn new(sources: Vec<Box<dyn Source>>) -> Self {
         let begin = |source| Arm { source, best: None, proposed: 0, exhausted: false };
@@ -167,7 +167,7 @@ mod tests {
     use tensorwright_space::Rng;
 
     use super::*;
-    use crate::source::Searched;
+    use crate::source::SpaceSource;
 
     /// What so many points of a search say about where they come from.
     fn origins(strategy: &str, count: usize) -> Vec<Option<Origin>> {
@@ -185,10 +185,10 @@ mod tests {
         let start = seeds.iter().map(|(point, _)| point.clone()).collect();
         let settings = Settings { seed: 1, start };
         let strategy = strategy.start(Arc::clone(space.search_space()), &settings);
-        let mut arms = Arms::new(vec![Box::new(Searched { space, strategy, seeds })]);
+        let mut bandit = SourceBandit::new(vec![Box::new(SpaceSource { space, strategy, seeds })]);
         let next = || {
-            let place = arms.propose(1).ok()?.pop()?;
-            Some(arms.origin(&place))
+            let place = bandit.propose(1).ok()?.pop()?;
+            Some(bandit.origin(&place))
         };
         std::iter::from_fn(next).take(count).collect()
     }

@@ -1,4 +1,4 @@
-//! [`FleetCrew`]: candidates are put into the queue of a fleet, and outcomes come back from its server.
+//! [`FleetExecutor`]: candidates are put into the queue of a fleet, and outcomes come back from its server.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use tensorwright::Schedule;
 use tensorwright_fleet::{
-    Declaration, Driver, Fleet, Held, Item, Past as PastItem, Run, finals_text, passes,
+    Declaration, Driver, DriverStatus, Fleet, Item, PastItem, Run, finals_text, passes,
 };
-use tensorwright_measure::{Finalist, Finished, Roofline, Spent};
+use tensorwright_measure::{Finalist, Roofline, StepTimes, TrialResult};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{
     Best, Declared, Error, Journal, Key, Location, Origin, ProgramInfo, Result, RunEnd, RunId,
     RunInfo, Trial,
 };
 
-use super::{Crew, DEPTH, Opened, Submission};
-use crate::afar::Afar;
+use super::{DEPTH, Executor, OpenRun, Submission};
 use crate::candidates::Candidate;
 use crate::error::TuneError;
 use crate::identity::class_of;
+use crate::remote_workers::RemoteWorkers;
 use crate::tuner::Tuner;
-use crate::warm::Past;
+use crate::warm_start::RunHistory;
 
 /// How long a driver is believed to live after its last sign of life.
 const HOLD: Duration = Duration::from_secs(20);
@@ -49,19 +49,19 @@ const FINALS_HASTE: Duration = Duration::from_secs(60);
 const MOST_OUT: usize = 4096;
 
 /// Workers elsewhere.
-pub(crate) struct FleetCrew {
+pub(crate) struct FleetExecutor {
     fleet: Fleet,
     driver: Driver,
     class: String,
-    afar: Afar,
+    remote: RemoteWorkers,
     stop: Arc<AtomicBool>,
     /// To be sent.
     unsent: Vec<Item>,
     /// Numbers whose outcome is not known.
     out: HashSet<u64>,
-    finished: VecDeque<Finished>,
+    finished: VecDeque<TrialResult>,
     /// What was said with the last sign of life, and when that was.
-    held: Held,
+    held: DriverStatus,
     beaten: Option<Instant>,
     best: Option<f64>,
     work: (f64, f64),
@@ -70,19 +70,19 @@ pub(crate) struct FleetCrew {
     failure: Option<Error>,
 }
 
-impl FleetCrew {
+impl FleetExecutor {
     /// Finds a run to go on with, or prepares one.
     pub(super) fn open(
         tuner: &Tuner,
-        afar: &Afar,
+        remote: &RemoteWorkers,
         journal: &mut Journal,
         key: &Key,
         info: &RunInfo,
-        mut past: Past,
-    ) -> std::result::Result<Opened, TuneError> {
+        mut past: RunHistory,
+    ) -> std::result::Result<OpenRun, TuneError> {
         let Location::Server(url) = journal.location() else { return Err(TuneError::NoServer) };
         let mut fleet = Fleet::later(url)?;
-        let driver = match &afar.resume {
+        let driver = match &remote.resume {
             Some(name) => {
                 let run = RunId::named(name);
                 let driver = fleet.insist(PATIENCE, |fleet| fleet.drive(&run, HOLD, true));
@@ -102,22 +102,22 @@ impl FleetCrew {
             Some(driver) => fleet.insist(PATIENCE, |fleet| fleet.history(&driver.run))?,
             None => Vec::new(),
         };
-        let class = afar.class.clone();
+        let class = remote.class.clone();
         let class = class.unwrap_or_else(|| class_of(&tuner.goal.target, tuner.goal.threads()));
         let analysis = tuner.program.analysis();
         let is_resumed = driver.is_some();
         let driver = driver.unwrap_or_else(|| Driver::nobody(&info.id));
         let run = driver.run.clone();
-        let mut crew = Self {
+        let mut executor = Self {
             fleet,
             driver,
             class,
-            afar: afar.clone(),
+            remote: remote.clone(),
             stop: Arc::clone(&tuner.stop),
             unsent: Vec::new(),
             out: HashSet::new(),
             finished: VecDeque::new(),
-            held: Held::default(),
+            held: DriverStatus::default(),
             beaten: None,
             best: None,
             work: (analysis.flops as f64, analysis.min_bytes as f64),
@@ -125,13 +125,13 @@ impl FleetCrew {
             pause: PAUSES.0,
             failure: None,
         };
-        let resumed = is_resumed.then(|| crew.recall(items, &mut past));
-        Ok(Opened { crew: Crew::Fleet(Box::new(crew)), run, past, resumed })
+        let resumed = is_resumed.then(|| executor.recall(items, &mut past));
+        Ok(OpenRun { executor: Executor::Fleet(Box::new(executor)), run, past, resumed })
     }
 
     /// What is known of a run that is gone on with takes the place of what other runs know: its trials, and the candidates that
     /// are out. The next number, and how many candidates were built.
-    fn recall(&mut self, items: Vec<PastItem>, past: &mut Past) -> (u64, u64) {
+    fn recall(&mut self, items: Vec<PastItem>, past: &mut RunHistory) -> (u64, u64) {
         (past.trials, past.out) = (Vec::new(), Vec::new());
         let mut next = 0;
         for PastItem { item, outcome, is_finals } in items {
@@ -163,7 +163,7 @@ impl FleetCrew {
 
     pub(super) fn begin(&mut self, key: &Key, program: &ProgramInfo, info: &RunInfo) -> Result<()> {
         let mut run = Run::new(key.clone(), program.clone(), info.clone(), &self.class);
-        (run.priority, run.weight) = (self.afar.priority, self.afar.weight);
+        (run.priority, run.weight) = (self.remote.priority, self.remote.weight);
         run.time = LIFE;
         let begun = self.fleet.insist(PATIENCE, |fleet| {
             fleet.begin_run(&run)?;
@@ -208,7 +208,7 @@ impl FleetCrew {
     }
 
     /// The next candidate of which it is known what became of it.
-    pub(super) fn next(&mut self, wait: Duration) -> Option<Finished> {
+    pub(super) fn next(&mut self, wait: Duration) -> Option<TrialResult> {
         let until = Instant::now() + wait;
         loop {
             if let Some(finished) = self.finished.pop_front() {
@@ -250,8 +250,8 @@ impl FleetCrew {
         let known = self.fleet.outcomes(&self.driver.run, &numbers)?;
         for one in &known {
             self.out.remove(&one.number);
-            let (id, outcome, spent) = (one.number, one.outcome.clone(), Spent::default());
-            self.finished.push_back(Finished { id, outcome, spent });
+            let (id, outcome, spent) = (one.number, one.outcome.clone(), StepTimes::default());
+            self.finished.push_back(TrialResult { id, outcome, spent });
         }
         Ok(known.len())
     }

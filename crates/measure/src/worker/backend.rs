@@ -1,10 +1,10 @@
-//! [`Bench`]: what candidates run on, as the runner sees it.
+//! [`Backend`]: what candidates run on, as the runner sees it.
 
 use crate::protocol::{Description, Verdict};
 
 /// What candidates run on: this processor, or a device. It has the memory that candidates use one after the
 /// other, what they ought to compute, and a probe of what it can do at this moment.
-pub(super) trait Bench {
+pub(super) trait Backend {
     /// Code that can be called, with memory to work on.
     type Candidate;
 
@@ -19,7 +19,7 @@ pub(super) trait Bench {
 
     /// Fills outputs with what is expected nowhere, and the workspace with no numbers: what the candidate before
     /// this one has left must not pass for its own.
-    fn spoil(&mut self, candidate: &Self::Candidate) -> Result<(), Verdict>;
+    fn poison(&mut self, candidate: &Self::Candidate) -> Result<(), Verdict>;
 
     /// Calls a candidate so many times: the seconds of a call.
     fn sample(&mut self, candidate: &mut Self::Candidate, batch: u32) -> Result<f64, Verdict>;

@@ -1,10 +1,10 @@
-//! [`Options`]: how records are opened.
+//! [`StoreOptions`]: how records are opened.
 
 use std::time::Duration;
 
 /// How records are opened.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct StoreOptions {
     /// How long to wait for others that write, and for a server to accept a connection.
     pub busy_timeout: Duration,
     /// The size that a file may not exceed; servers have quotas of their own.
@@ -14,7 +14,7 @@ pub struct Options {
     pub durable: bool,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self { busy_timeout: Duration::from_secs(5), max_bytes: None, durable: true }
     }

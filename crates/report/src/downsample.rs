@@ -1,16 +1,16 @@
-//! [`Thinned`]: a bounded, even sample of a sequence of unknown length.
+//! [`Downsampler`]: a bounded, even sample of a sequence of unknown length.
 
 /// A bounded, even sample of a sequence of unknown length: every `stride`-th item, where the stride
 /// doubles whenever the sample is full. The same sequence gives the same sample.
 #[derive(Debug, Clone)]
-pub(crate) struct Thinned<T> {
+pub(crate) struct Downsampler<T> {
     items: Vec<T>,
     at_most: usize,
     stride: u64,
     seen: u64,
 }
 
-impl<T> Thinned<T> {
+impl<T> Downsampler<T> {
     /// A sample of at most so many items, and at least half as many if there are.
     pub(crate) fn new(at_most: usize) -> Self {
         Self { items: Vec::new(), at_most: at_most.max(2), stride: 1, seen: 0 }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_even_and_bounded() {
-        let mut sample = Thinned::new(10);
+        let mut sample = Downsampler::new(10);
         (0..1000).for_each(|item| sample.push(|| item));
         assert_eq!(sample.seen(), 1000);
         assert_eq!(sample.into_items(), [0, 128, 256, 384, 512, 640, 768, 896]);

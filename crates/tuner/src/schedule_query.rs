@@ -1,4 +1,4 @@
-//! [`Wanted`]: for what a schedule is wanted, and whether one serves.
+//! [`ScheduleQuery`]: for what a schedule is wanted, and whether one serves.
 
 use tensorwright::{Goal, Program, Schedule, Target};
 use tensorwright_records::Best;
@@ -7,14 +7,14 @@ use crate::names::RecordNames;
 
 /// For what a schedule is wanted.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ScheduleQuery<'a> {
     /// The program.
     pub program: &'a Program,
     /// The target, the threads of parallel loops, and with which numbers sums may be computed.
     pub goal: &'a Goal,
 }
 
-impl Wanted<'_> {
+impl ScheduleQuery<'_> {
     /// The schedule of a record in the names of the program, if it can be read and applied, and its text in names by
     /// position.
     pub(crate) fn usable(

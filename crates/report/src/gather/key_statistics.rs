@@ -1,4 +1,4 @@
-//! [`Gathering`]: what is remembered of a key's trials while they pass by.
+//! [`KeyStatistics`]: what is remembered of a key's trials while they pass by.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use tensorwright_records::{Result, RunSummary, Store, Trial, TrialId};
 use super::Limits;
 use super::fastest::Fastest;
 use super::space::{Space, SpaceName, space_of};
-use crate::curve::Climb;
+use crate::curve::BestSoFar;
+use crate::downsample::Downsampler;
 use crate::meta::{Algorithm, Meta};
 use crate::model::{Crash, Line, Proposals};
 use crate::text::shortened;
-use crate::thinned::Thinned;
 
 /// Candidates that the importance of parameters is computed from.
 const MOST_POINTS: usize = 20_000;
@@ -23,10 +23,10 @@ const MOST_SPACES: usize = 16;
 
 /// A candidate in a plot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dot {
+pub(super) struct PlotPoint {
     pub(super) trial: u64,
     pub(super) seconds: f64,
-    /// The place in [`Gathering::groups`].
+    /// The place in [`KeyStatistics::groups`].
     pub(super) group: usize,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct Dot {
 pub(super) struct StrategyRuns {
     pub(super) name: String,
     pub(super) trials: u64,
-    pub(super) climbs: Vec<(u64, Climb)>,
+    pub(super) climbs: Vec<(u64, BestSoFar)>,
 }
 
 /// What is remembered of a key's trials while they pass by.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(super) struct KeyStatistics {
     pub(super) meta: Meta,
     pub(super) groups: Vec<StrategyRuns>,
-    pub(super) dots: Thinned<Dot>,
+    pub(super) dots: Downsampler<PlotPoint>,
     pub(super) spaces: BTreeMap<SpaceName, Space>,
     pub(super) fastest: Fastest,
     pub(super) tally: Tally,
@@ -54,12 +54,12 @@ pub(super) struct Gathering {
     pub(super) lines: Vec<Line>,
 }
 
-impl Gathering {
+impl KeyStatistics {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             meta: Meta::default(),
             groups: Vec::new(),
-            dots: Thinned::new(limits.dots),
+            dots: Downsampler::new(limits.dots),
             spaces: BTreeMap::new(),
             fastest: Fastest::default(),
             tally: Tally::default(),
@@ -76,7 +76,7 @@ impl Gathering {
         let meta = Meta::read(&run.info.meta);
         let group = self.group(&run.info.strategy);
         self.space(run, &meta);
-        let mut climb = Climb::default();
+        let mut climb = BestSoFar::default();
         let mut after = None;
         let before = self.tally.trials();
         loop {
@@ -102,7 +102,7 @@ impl Gathering {
         Ok(())
     }
 
-    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, climb: &mut Climb) {
+    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, climb: &mut BestSoFar) {
         self.tally.add(&trial.outcome);
         let timing = trial.outcome.timing();
         let timing = timing.filter(|timing| timing.seconds.is_finite() && timing.seconds > 0.0);
@@ -117,7 +117,7 @@ impl Gathering {
             }
         }
         if let Some(seconds) = timing.map(|timing| timing.seconds) {
-            self.dots.push(|| Dot { trial: trial.number, seconds, group });
+            self.dots.push(|| PlotPoint { trial: trial.number, seconds, group });
             if let Some(space) = self.spaces.get_mut(&space_of(run, trial)) {
                 space.points.push(|| (trial.point.clone(), seconds));
             }
@@ -182,7 +182,7 @@ impl Gathering {
             if self.spaces.len() >= MOST_SPACES && !self.spaces.contains_key(&name) {
                 return;
             }
-            let fresh = || Space { parameters: Vec::new(), points: Thinned::new(MOST_POINTS) };
+            let fresh = || Space { parameters: Vec::new(), points: Downsampler::new(MOST_POINTS) };
             let space = self.spaces.entry(name).or_insert_with(fresh);
             if space.parameters.is_empty() {
                 space.parameters.clone_from(&algorithm.parameters);
