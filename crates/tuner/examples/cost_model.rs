@@ -1,12 +1,14 @@
-//! How well the cost model ranks what was measured: for every run in a database of records, the rank
-//! correlation between estimates and times, and how much slower than the best measured schedule the
-//! one is that the model puts first, and the best of the five that it puts first.
+//! Measures how well the cost model ranks measured schedules.
+//!
+//! For every run in a database of records, it prints the rank correlation between estimates and
+//! times, and how much slower than the best measured schedule the model's first choice and the best
+//! of its first five choices are.
 //!
 //! ```text
 //! cargo run --release -p tensorwright-tuner --example cost_model -- records.db [--terms]
 //! ```
 //!
-//! The last line says how much slower than the winners the schedules are that nobody tuned.
+//! The last line says how much slower the default schedules are than the winners.
 //!
 //! With `--terms` it prints the terms of every point beside its time, for fitting.
 
@@ -81,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
-    // Winners were measured in turns with the schedule that nobody had tuned.
+    // Winners and the default schedule were timed in turns.
     let mut untuned: Vec<f64> = Vec::new();
     for (_, best) in store.declared()? {
         let default = best.against["default_seconds"].as_f64();

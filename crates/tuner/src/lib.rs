@@ -1,4 +1,4 @@
-//! The tuner: a search proposes, measurement checks and times, records remember.
+//! The tuning loop: search, measurement and records.
 //!
 //! ```text
 //! ScheduleSpace --SearchStrategy--> Point --decode--> Schedule --Measurer--> Outcome --> Record
@@ -6,11 +6,11 @@
 //!                     +-------------------------- observe ----------------------+
 //! ```
 //!
-//! Beside the space stands a search over pipelines, which proposes whole schedules; a [`Mode`] says how much is measured.
-//! [`Tuner::run`] is that loop. What cannot happen in it: a candidate that crashes, hangs or computes
-//! something else ends the run; a run ends without a valid answer (the default schedule is candidate
-//! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
-//! (finalists are measured again in turns).
+//! A search over pipelines also proposes whole schedules; a [`Mode`] says how much is measured.
+//! [`Tuner::run`] is that loop. Invariants: no candidate that crashes, hangs or computes wrong
+//! results ends a run; every run ends with a valid answer (the default schedule is candidate zero);
+//! no outcome is lost (each is committed before the search learns of it); noise does not pick the
+//! winner (finalists are measured again in turns).
 
 mod allocation;
 mod bandit;

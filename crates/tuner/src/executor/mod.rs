@@ -1,5 +1,7 @@
-//! [`Executor`]: who tries the candidates of a run, and keeps what becomes of them: children of this process and its journal,
-//! or a fleet and its server.
+//! [`Executor`]: tries candidates and stores their outcomes.
+//!
+//! Either child processes build and time candidates and the journal stores their outcomes, or a
+//! fleet and its server do both.
 
 #[cfg(feature = "postgres")]
 mod fleet;
@@ -18,42 +20,43 @@ use crate::error::TuneError;
 use crate::tuner::Tuner;
 use crate::warm_start::{RunHistory, UnfinishedRun};
 
-/// Candidates that are out at a time here: one is timed, one waits for it, others are built. More would be
-/// proposed with less known.
+/// Candidates in flight in a local run: one is timed, one waits, others are built. With more, the
+/// search would propose with less feedback.
 pub(crate) const DEPTH: usize = 4;
 
-/// A candidate as it leaves.
+/// A candidate to submit.
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "children here need the schedule alone")
 )]
 pub(crate) struct Submission<'c> {
     pub(crate) candidate: &'c Candidate,
-    /// The point and its algorithm, if it is one of a space.
+    /// The point and its algorithm, if it belongs to a space.
     pub(crate) point: Vec<u32>,
     pub(crate) algorithm: String,
 }
 
-/// Who tries the candidates of a run.
+/// Tries the candidates of a run.
 pub(crate) enum Executor {
-    /// Children of this process. The claim keeps others from going on with the run while this process lives.
+    /// Child processes of this process. The claim keeps other processes from resuming the run while
+    /// this one lives.
     Local { measurer: Box<Measurer>, claim: Option<Claim> },
-    /// Workers elsewhere.
+    /// Remote workers.
     #[cfg(feature = "postgres")]
     Fleet(Box<fleet::FleetExecutor>),
 }
 
-/// A run that is about to begin, or to be gone on with.
+/// A run about to start or to be resumed.
 pub(crate) struct OpenRun {
     pub(crate) executor: Executor,
     pub(crate) run: RunId,
     pub(crate) past: RunHistory,
-    /// The number of the next trial, and how many candidates were built so far, if the run is gone on with.
+    /// The number of the next trial and the number of built candidates, if the run is resumed.
     pub(crate) resumed: Option<(u64, u64)>,
 }
 
 impl Executor {
-    /// A executor for a run, and what is known of it. `begin` is what the run will be recorded as.
+    /// Opens an executor for a run, with its history. `info` is what the run will be recorded as.
     pub(crate) fn open(
         tuner: &Tuner,
         journal: &mut Journal,
@@ -88,12 +91,12 @@ impl Executor {
         Ok(OpenRun { executor: Self::Local { measurer, claim }, run, past, resumed })
     }
 
-    /// Whether whoever tries a candidate keeps what became of it, under the candidate's number.
+    /// Whether the server stores the outcomes itself, under the candidates' numbers.
     pub(crate) fn keeps_trials(&self) -> bool {
         !matches!(self, Self::Local { .. })
     }
 
-    /// Why the run cannot go on, and what is in the way at the moment.
+    /// Why the run cannot continue; also reports passing problems.
     pub(crate) fn failure(&mut self) -> Option<Error> {
         match self {
             Self::Local { .. } => None,
@@ -102,7 +105,7 @@ impl Executor {
         }
     }
 
-    /// Notes that a run begins.
+    /// Records the start of the run.
     pub(crate) fn begin(
         &mut self,
         journal: &mut Journal,
@@ -125,7 +128,7 @@ impl Executor {
         }
     }
 
-    /// How many more candidates it takes now.
+    /// How many more candidates it accepts now.
     pub(crate) fn room(&self) -> usize {
         match self {
             Self::Local { measurer, .. } => DEPTH.saturating_sub(measurer.in_flight()),
@@ -142,7 +145,7 @@ impl Executor {
         }
     }
 
-    /// Tries an object instead of what the compiler makes. Fleets take no machine code.
+    /// Tries an object file instead of compiling. Fleets take no machine code.
     pub(crate) fn submit_object(&mut self, number: u64, schedule: &Schedule, object: Vec<u8>) {
         match self {
             Self::Local { measurer, .. } => measurer.submit_object(number, schedule, object),
@@ -159,7 +162,7 @@ impl Executor {
         }
     }
 
-    /// Nothing that is out is waited for any more.
+    /// Drops all candidates in flight.
     pub(crate) fn cancel(&mut self) {
         match self {
             Self::Local { measurer, .. } => measurer.cancel(),
@@ -176,7 +179,7 @@ impl Executor {
         }
     }
 
-    /// Times schedules in turns, on one machine; here until a moment at the latest.
+    /// Times schedules in turns on one machine; locally until `until` at the latest.
     pub(crate) fn finalists(
         &mut self,
         number: u64,
@@ -195,7 +198,7 @@ impl Executor {
         }
     }
 
-    /// Keeps a trial.
+    /// Stores a trial, unless the server does.
     pub(crate) fn keep(
         &self,
         journal: &mut Journal,
@@ -205,7 +208,7 @@ impl Executor {
         (!self.keeps_trials()).then(|| journal.insert(run, trial))
     }
 
-    /// What was declared the best of the key, also for a run that began without records.
+    /// The declared best of the key, also for a run started without records.
     pub(crate) fn best(&mut self, journal: &mut Journal, key: &Key) -> Option<Best> {
         let best = match self {
             Self::Local { .. } => journal.store().ok()?.best(key).ok()?,
@@ -228,7 +231,7 @@ impl Executor {
         }
     }
 
-    /// Notes that the run has ended.
+    /// Records the end of the run.
     pub(crate) fn end(
         &mut self,
         journal: &mut Journal,
@@ -239,7 +242,7 @@ impl Executor {
         match self {
             Self::Local { claim, .. } => {
                 let kept = journal.end_run(run, end);
-                // What waits gets another chance; it is in the file beside the database anyway.
+                // Retries waiting records; they are in the file beside the database anyway.
                 let _ = journal.flush();
                 if let Some(claim) = claim.take().filter(|_| !is_interrupted) {
                     claim.finish();
@@ -252,7 +255,7 @@ impl Executor {
     }
 }
 
-/// Starts what measures here, within the time of the run.
+/// Starts the local measurer, within the time of the run.
 fn measurer(tuner: &Tuner, mut config: Config) -> std::result::Result<Measurer, TuneError> {
     let Some(time) = tuner.budget.time else { return Ok(Measurer::start(&tuner.program, config)?) };
     config.expected_deadline = config.expected_deadline.min(time);

@@ -1,4 +1,4 @@
-//! A run: its start, the search, and the finals.
+//! A tuning run: start, search and finals.
 
 mod finals;
 mod reserve;
@@ -24,7 +24,7 @@ use crate::names::RecordNames;
 use crate::tuner::Tuner;
 use crate::verifier::verification;
 
-/// Candidates that are measured again at the end.
+/// The number of candidates in the finals.
 const FINALISTS: usize = 6;
 
 /// A run.
@@ -32,11 +32,11 @@ struct Session<'a> {
     tuner: &'a Tuner,
     journal: &'a mut Journal,
     watch: &'a mut dyn FnMut(&Event<'_>),
-    /// When the run began, its start included.
+    /// The time when the run began, including its start.
     begun: Instant,
     bandit: SourceBandit,
     strategy_time: Duration,
-    /// What building, checking and timing took in all trials that came back, and how many these are.
+    /// Time spent building, checking and timing all finished trials, and their number.
     spent: [Duration; 3],
     tried: u64,
     phases: Phases,
@@ -45,13 +45,13 @@ struct Session<'a> {
     names: RecordNames<'a>,
     run: RunId,
     candidates: Candidates,
-    /// The spans of candidates that are being tried: several at a time.
+    /// Tracing spans of the candidates in flight.
     spans: HashMap<u64, Span>,
     /// Measured schedules, for the finals.
     measured: Vec<(f64, Candidate, Option<TrialId>)>,
-    /// The default schedule, and its number once it is measured as a candidate.
+    /// The default schedule, and its number once it is measured.
     default: (Schedule, Option<u64>),
-    /// The schedules that sources proposed, each once.
+    /// The number of distinct schedules that the sources have proposed.
     chosen: usize,
     next_trial: u64,
     refused: u64,
@@ -61,10 +61,10 @@ struct Session<'a> {
 }
 
 impl Tuner {
-    /// Runs. Every outcome is committed to the journal before the search is told of it.
+    /// Runs the tuner. Every outcome is committed to the journal before the search learns of it.
     ///
     /// # Errors
-    /// If candidates cannot be measured at all. What happens to a single candidate is an outcome, not
+    /// If candidates cannot be measured at all. A failure of a single candidate is an outcome, not
     /// an error; records that cannot be written wait.
     pub fn run(
         &self,
@@ -79,12 +79,12 @@ impl Tuner {
 }
 
 impl Session<'_> {
-    /// Searches, decides between the best, and closes the run in the records.
+    /// Searches, runs the finals, and closes the run in the records.
     fn run(mut self) -> Result<Tuned, TuneError> {
         let status = info_span!("search").in_scope(|| self.search());
         self.executor.cancel();
         self.phases.search = self.begun.elapsed().saturating_sub(self.phases.start);
-        // Whoever has taken the run over, or cancelled it, has the word.
+        // The run was taken over or cancelled.
         if let Some(reason) = self.executor.failure() {
             return Err(TuneError::Lost { run: self.run.to_string(), reason });
         }
@@ -123,7 +123,7 @@ impl Session<'_> {
         Ok(tuned)
     }
 
-    /// Says once that records wait, and always that one is refused.
+    /// Reports once that records wait, and every refused record.
     fn note(&mut self, kept: tensorwright_records::Result<Kept>) {
         match kept {
             Ok(Kept::Database) => self.complained = false,
@@ -137,7 +137,7 @@ impl Session<'_> {
         }
     }
 
-    /// The point of a candidate and its algorithm, as records keep them.
+    /// The point of a candidate and its algorithm, as recorded.
     fn place_of(&self, candidate: &Candidate) -> (Vec<u32>, String) {
         let place = candidate.points.first();
         let in_space = place.filter(|place| self.bandit.space(place.arm).is_some());
@@ -146,7 +146,7 @@ impl Session<'_> {
         (point.unwrap_or_default(), algorithm.unwrap_or_default())
     }
 
-    /// Has a candidate tried that was admitted under a number.
+    /// Submits an admitted candidate.
     fn submit(&mut self, number: u64) {
         let Some(candidate) = self.candidates.get(number) else { return };
         let (point, algorithm) = self.place_of(candidate);
@@ -164,8 +164,8 @@ impl Session<'_> {
         self.executor.submit(number, Submission { candidate, point, algorithm });
     }
 
-    /// Commits an outcome, and returns its number in the run. What others have tried they have committed, under the number of
-    /// the candidate.
+    /// Commits an outcome and returns its trial number. A fleet's server has already committed the
+    /// outcomes of its workers, under the candidates' numbers.
     fn record(&mut self, id: u64, candidate: &Candidate, outcome: &Outcome) -> u64 {
         if self.executor.keeps_trials() {
             return id;
@@ -184,10 +184,10 @@ impl Session<'_> {
         number
     }
 
-    /// Notes that a schedule was compared with the reference here, so that its first use need not do it
-    /// again. Should that fail, the first use does.
+    /// Records that a schedule was compared with the reference here, so that its first use need not
+    /// repeat it. If that cannot be stored, the first use verifies again.
     fn vouch(&mut self, text: &str) {
-        // Others have compared it with theirs.
+        // Workers have verified it on their machines, not here.
         if self.executor.keeps_trials() {
             return;
         }
@@ -205,7 +205,7 @@ impl Session<'_> {
         }
     }
 
-    /// Notes a time; says whether it is the best.
+    /// Updates the best time; returns whether it improved.
     fn lower_best(&mut self, seconds: f64) -> bool {
         let is_best = self.progress.best_seconds.is_none_or(|best| seconds < best);
         if is_best {

@@ -1,4 +1,4 @@
-//! The start of a run: what records know, the children that measure, and the first candidates.
+//! The start of a run: history, child processes and first candidates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::source::{RankedStrategy, Source, SpaceSource};
 use crate::tuner::Tuner;
 use crate::warm_start::RunHistory;
 
-/// Points that the cost model puts first, which every search starts from.
+/// Top-ranked points of the cost model that every search starts from.
 const RANKED: usize = 12;
 
 impl<'a> Session<'a> {
-    /// Everything that comes before the first proposal of the search.
+    /// Prepares everything up to the first proposal of the search.
     pub(super) fn start(
         tuner: &'a Tuner,
         journal: &'a mut Journal,
@@ -68,7 +68,7 @@ impl<'a> Session<'a> {
         let OpenRun { executor, run, past, resumed } =
             Executor::open(tuner, journal, &key, &info, past)?;
         let clock = Instant::now();
-        // One line per origin of points that searches begin with, the most promising first.
+        // The start points by origin, the most promising first.
         let seeds = |arm: usize, space: &ScheduleSpace| {
             let known = past.points.iter().filter(|place| place.arm == arm);
             let near = known.map(|place| (place.point.clone(), Origin::Near));
@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
         };
         let start = |space: &ScheduleSpace, seeds: &[(Point, Origin)]| {
             let start = seeds.iter().map(|(point, _)| point.clone()).collect();
-            // One that goes on draws other numbers: with the same it would propose what it knows, again and again.
+            // A resumed run needs another seed: the same one would propose known points again.
             let seed = tuner.seed.wrapping_add(resumed.map_or(0, |(next, _)| next));
             let settings = Settings { seed, start };
             strategy.start(Arc::clone(space.search_space()), &settings)
@@ -130,14 +130,15 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Trials of earlier runs count as measured, but their times are of another hour: the best of them
-    /// are measured again.
+    /// Counts trials of earlier runs as measured, but measures the best of them again: conditions
+    /// may have changed.
     fn recall(&mut self, past: &RunHistory) {
         for (_, trial) in &past.trials {
-            // What was cut short then was slow beside the best of then: it may be measured again.
+            // A trial that was cut short was slow compared with the best at that time: it may be
+            // measured again.
             let is_cut = trial.outcome.timing().is_some_and(|timing| timing.cut);
             let is_known = !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. });
-            // Of this very run, all that was measured counts.
+            // Every measured trial of this run counts.
             let is_own = self.executor.keeps_trials() && trial.outcome != Outcome::DeviceLost;
             if is_known && !is_cut || is_own {
                 self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
@@ -163,14 +164,15 @@ impl<'a> Session<'a> {
                 points: self.bandit.place(trial).into_iter().collect(),
                 origin: if is_own { trial.origin.clone() } else { Origin::Record },
             };
-            // If it wins, it is declared under the number that it has: one candidate is one trial.
+            // If it wins, it is declared under its own number: one candidate is one trial.
             let id = TrialId { run: run.clone(), number: trial.number };
             self.measured.push((seconds, candidate, Some(id)));
             self.lower_best(seconds);
         }
     }
 
-    /// Goes on where another process has left: what is out stays out under its numbers, and nothing is tried twice.
+    /// Resumes a run of another process: candidates in flight keep their numbers, and nothing is
+    /// tried twice.
     fn restore(&mut self, past: &RunHistory, next: u64) {
         let default = self.default.0.to_string();
         self.candidates.begin_at(next);
@@ -193,7 +195,7 @@ impl<'a> Session<'a> {
             known.map(|(_, trial)| trial.number).or_else(|| self.candidates.is_out(&default));
     }
 
-    /// Notes in the records that a run begins.
+    /// Records the start of the run.
     fn begin(&mut self, mut info: RunInfo) {
         let roof = self.executor.roofline();
         let meta = json!({
@@ -222,10 +224,11 @@ impl<'a> Session<'a> {
         (self.watch)(&Event::Started { progress, mode, space, resumed, warm, fleet });
     }
 
-    /// The default schedule is candidate zero: there is always a valid answer. Then what records know. Where the model
-    /// has one shot, the default schedule has its turn if nothing else can be used.
+    /// Submits the first candidates: the default schedule as candidate zero, so that there is
+    /// always a valid answer, then schedules from the records. In one-shot mode, the default
+    /// schedule is measured only if nothing else can be used.
     fn first_candidates(&mut self, schedules: Vec<(Schedule, Origin)>) {
-        // It is measured in every run, also if a record knows it.
+        // It is measured in every run, even if the records have it.
         let default = self.default.0.to_string();
         if self.default.1.is_none() {
             self.candidates = std::mem::take(&mut self.candidates).without(&default);
@@ -260,12 +263,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The points that the cost model of a space puts first.
+/// The points that the cost model ranks first.
 fn ranked(space: &ScheduleSpace) -> impl Iterator<Item = (Point, Origin)> {
     space.ranked(RANKED).into_iter().map(|point| (point, Origin::Ranked))
 }
 
-/// What proposes schedules in a run. Searches know the spaces by their place among the sources.
+/// The sources of a run. Searches identify the spaces by their index among the sources.
 fn sources(
     tuner: &Tuner,
     goal: &Goal,
@@ -285,7 +288,7 @@ fn sources(
             spaces.into_iter().enumerate().map(searched).chain(pipelines).collect()
         }
         Mode::Top5 if pipelines.is_none() => {
-            // The space that the default schedule is from.
+            // The space that contains the default schedule.
             let best = |space: ScheduleSpace| {
                 let seeds: Vec<(Point, Origin)> = ranked(&space).collect();
                 let points = seeds.iter().map(|(point, _)| point.clone()).collect();
@@ -298,7 +301,7 @@ fn sources(
     }
 }
 
-/// The algorithms and the parameters of their spaces, for people who look at records.
+/// The algorithms and their parameters, for readers of the records.
 fn algorithms(bandit: &SourceBandit) -> Vec<serde_json::Value> {
     let parameter = |parameter: &tensorwright_space::Parameter| {
         let count = parameter.count();

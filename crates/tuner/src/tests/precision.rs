@@ -1,4 +1,4 @@
-//! What records may serve which precision.
+//! Which recorded precision can serve which query.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn program() -> Program {
     Module::parse("conv.tc", CONV).unwrap().def("conv").unwrap().bind(sizes).unwrap()
 }
 
-/// What records that hold these bests say to a wish.
+/// The lookup result for a precision, in records with these bests.
 fn remembered(bests: &[(Precision, &str)], precision: Precision) -> ScheduleLookup {
     let program = program();
     let goal = |precision| Goal::new(Target::native().unwrap()).with_precision(precision);
