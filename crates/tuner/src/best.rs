@@ -93,7 +93,7 @@ impl ScheduleLookup {
         Ok(LookupReport { found, notes })
     }
 
-    /// Keeps the differences that belong to the most similar key.
+    /// `Elsewhere` if the program was tuned under other keys, otherwise `Nothing`.
     fn elsewhere(misses: Vec<Miss>) -> Self {
         let is_similar = |miss: &Miss| miss.part.is_some_and(|part| part != Part::Program);
         let is_known = !misses.is_empty() && misses.iter().all(is_similar);

@@ -57,8 +57,7 @@ impl Mode {
         }
     }
 
-    /// The most trials, given the allowed number; of the modes that measure few, one trial is the
-    /// default schedule.
+    /// The most trials of the mode, at most `allowed`. `Top5` also measures the default schedule.
     pub(crate) fn most_trials(self, allowed: Option<u64>) -> Option<u64> {
         let own = match self {
             Self::OneShot => Some(1),

@@ -1,4 +1,4 @@
-//! Which processors build and which are timed.
+//! [`CoreAssignment`]: the processors for building and for timing.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct CoreAssignment {
 
 impl CoreAssignment {
     pub(super) fn new(config: &Config) -> Self {
-        // The runtime of a device has threads of its own, and a device may be all processors of this machine.
+        // The runtime of a device has threads of its own, and a CPU device may use all processors.
         if let Target::Gpu(_) = config.target {
             return Self::crowded();
         }
@@ -26,14 +26,14 @@ impl CoreAssignment {
         Self::of(&cores, config.threads, config.builders)
     }
 
-    /// Keeps the runner and the builders on different cores, where there are enough: two processors of one
-    /// core share its arithmetic units and caches. The runner has the last ones: the system itself likes
-    /// the first.
+    /// Keeps the runner and the builders on different cores if there are enough: hardware threads
+    /// of one core share its arithmetic units and caches. The runner gets the last cores: the
+    /// system prefers the first.
     fn of(cores: &[Vec<usize>], threads: usize, builders: usize) -> Self {
         let Some(rest) = cores.len().checked_sub(threads) else { return Self::crowded() };
         let (first, last) = cores.split_at(rest);
         let building: Vec<usize> = first.iter().flatten().copied().collect();
-        // Where nothing is known of processors, disturbance cannot be excluded.
+        // Without information about processors, assume that builds disturb timing.
         if building.len() < builders {
             return Self::crowded();
         }
@@ -46,7 +46,7 @@ impl CoreAssignment {
     }
 }
 
-/// The processors that may be used, by core, in the order of their first ones.
+/// The allowed processors grouped by core, in the order of each core's first one.
 fn cores(allowed: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
     let mut left: BTreeSet<usize> = allowed.iter().copied().collect();
     let mut cores = Vec::new();

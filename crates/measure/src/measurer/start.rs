@@ -1,4 +1,4 @@
-//! Starting: children, the expected results, the roofline.
+//! Starts children; computes expected results and the roofline.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
@@ -15,13 +15,13 @@ use crate::protocol::{BuilderReply, BuilderRequest, Frame, GREETING, RunnerReply
 use crate::shared::Layout;
 use crate::{Config, MeasureError, Roofline, system};
 
-/// The number of the one request that is made before there are others.
+/// The number of the first request.
 const EXPECT: u64 = 1;
 
 pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, MeasureError> {
     config.threads = config.threads.max(1);
     config.builders = config.builders.max(1);
-    // Whether there is a device of that name, the runner says.
+    // The runner checks whether the device exists.
     let runs_here = config.target.check_runs_here();
     runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
     let layout = Layout::of(program)
@@ -104,7 +104,7 @@ fn first_builder(
         Ok(BuilderReply::Ready) => {}
         _ => return Err(MeasureError::Worker("the builder does not greet".to_owned())),
     }
-    // A child that is gone is noticed while waiting.
+    // Waiting detects a child that is gone.
     let _ = child.send(EXPECT, &BuilderRequest::Expect, &[]);
     let frame = answer(events, &mut child, config.expected_deadline, MeasureError::Expected)?;
     match frame.message() {
@@ -131,7 +131,7 @@ fn first_runner(
     }
 }
 
-/// Sends a child its setup. If that fails the child is gone, which whoever waits for it notices.
+/// Sends a child its setup. If that fails, the child is gone, which the wait for it detects.
 pub(super) fn greet(child: &mut Child, setup: &Setup) {
     let _ = child.send(GREETING, setup, &[]);
 }

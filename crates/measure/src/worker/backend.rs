@@ -1,35 +1,35 @@
-//! [`Backend`]: what candidates run on, as the runner sees it.
+//! [`Backend`]: runs candidates on this processor or on a device.
 
 use crate::protocol::{Description, Verdict};
 
-/// What candidates run on: this processor, or a device. It has the memory that candidates use one after the
-/// other, what they ought to compute, and a probe of what it can do at this moment.
+/// Runs candidates on this processor or on a device. It owns the memory that candidates use one
+/// after the other, the expected results, and a probe of the current speed.
 pub(super) trait Backend {
     /// Code that can be called, with memory to work on.
     type Candidate;
 
-    /// Whether loading compiles, which may take as long as building.
+    /// Whether loading compiles, which can take as long as building.
     const COMPILES: bool;
 
-    /// Makes code callable, and makes sure that there is memory for it.
+    /// Makes code callable and provides memory for it.
     fn load(&mut self, description: &Description, code: &[u8]) -> Result<Self::Candidate, Verdict>;
 
-    /// Runs what runs once, ahead of all calls.
+    /// Runs the preparation, once before all calls.
     fn prepare(&mut self, candidate: &mut Self::Candidate) -> Result<(), Verdict>;
 
-    /// Fills outputs with what is expected nowhere, and the workspace with no numbers: what the candidate before
-    /// this one has left must not pass for its own.
+    /// Overwrites outputs with wrong values and the workspace with NaNs, so that stale results of
+    /// an earlier candidate cannot pass.
     fn poison(&mut self, candidate: &Self::Candidate) -> Result<(), Verdict>;
 
-    /// Calls a candidate so many times: the seconds of a call.
+    /// Calls a candidate `batch` times; returns the seconds of a call.
     fn sample(&mut self, candidate: &mut Self::Candidate, batch: u32) -> Result<f64, Verdict>;
 
-    /// Checks that the outputs are right, and that nothing was written behind the end of anything.
+    /// Checks the outputs, and that nothing was written out of bounds.
     fn confirm(&mut self, candidate: &Self::Candidate) -> Result<(), Verdict>;
 
-    /// The rate that the probe runs at, in the unit of the nearer roof.
+    /// The rate of the probe, in the unit of the nearer roof.
     fn rate(&mut self) -> f64;
 
-    /// Fills the caches with something else.
+    /// Flushes the caches.
     fn flush(&mut self);
 }

@@ -1,4 +1,4 @@
-//! The runner: code in, verdicts and times out.
+//! The runner: checks and times candidates.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::TimingPlan;
 use crate::protocol::{Compared, Description, GREETING, RunnerReply, RunnerRequest, Verdict};
 use crate::roofline::Roofline;
 
-/// Everything that a candidate meets.
+/// The state of the runner.
 struct Runner<B> {
     backend: B,
     roofline: Roofline,
@@ -72,7 +72,7 @@ impl<B: Backend> Runner<B> {
         Ok(self.time(&mut candidate, first, best, plan).map_or_else(|no| no, Verdict::Right))
     }
 
-    /// Calls a candidate once; how long that took, if the result is right.
+    /// Calls a candidate once; returns the time if the result is right.
     fn check(&mut self, candidate: &mut B::Candidate) -> Result<Duration, Verdict> {
         self.backend.poison(candidate)?;
         let first = self.backend.sample(candidate, 1)?;
@@ -89,13 +89,12 @@ impl<B: Backend> Runner<B> {
     ) -> Result<Timing, Verdict> {
         let Self { backend, roofline } = self;
         let timing = timing::time(backend, candidate, first, best, plan, roofline)?;
-        // Threads that race may be right once and wrong the next time.
+        // A data race may give right results once and wrong ones the next time.
         self.backend.confirm(candidate)?;
         Ok(timing)
     }
 
-    /// Candidates timed in turns, within the same moments: what differs between them then is not
-    /// the machine.
+    /// Times candidates in turns, within the same moments, so that the machine affects all alike.
     fn compare(
         &mut self,
         candidates: &[(Description, usize)],
@@ -113,7 +112,7 @@ impl<B: Backend> Runner<B> {
         }
         let rates = self.take_turns(&mut entrants, time, plan);
         for entrant in &mut entrants {
-            // Threads that race may be right once and wrong the next time.
+            // A data race may give right results once and wrong ones the next time.
             let again = entrant.as_mut().map(|entrant| self.check(&mut entrant.candidate).err());
             if let Ok(Some(verdict)) = again {
                 *entrant = Err(verdict);
@@ -122,7 +121,7 @@ impl<B: Backend> Runner<B> {
         weigh(entrants, &rates, &mut self.roofline)
     }
 
-    /// Checks a candidate that takes part in a comparison, and settles how many calls make a sample.
+    /// Checks a participant of a comparison and chooses the calls per sample.
     fn enter(
         &mut self,
         description: &Description,
@@ -137,8 +136,8 @@ impl<B: Backend> Runner<B> {
         Ok(Entrant { candidate, batch, samples: Vec::new() })
     }
 
-    /// Rounds of one sample per candidate, each round beginning with another one; the rates of the
-    /// probe between the rounds.
+    /// Times rounds of one sample per candidate, each starting with another one; also returns the
+    /// probe's rates between the rounds.
     fn take_turns(
         &mut self,
         entrants: &mut [Result<Entrant<B::Candidate>, Verdict>],
@@ -171,17 +170,17 @@ impl<B: Backend> Runner<B> {
     }
 }
 
-/// How long a comparison may take.
+/// The time of a comparison.
 struct Time {
     begun: Instant,
-    /// For how long rounds are timed.
+    /// The time for rounds.
     budget: Duration,
-    /// After how long, loading and checking included, no round begins.
+    /// The time, including loading and checking, after which no round begins.
     limit: Duration,
 }
 
 impl Time {
-    /// Whether there were rounds enough, or there is no time for more.
+    /// Whether there were enough rounds, or there is no time for more.
     fn is_over(&self, rounds: usize, elapsed: Duration, least: usize) -> bool {
         elapsed >= self.budget && rounds >= least
             || elapsed >= self.budget.saturating_mul(4) && rounds >= least / 2
@@ -189,14 +188,14 @@ impl Time {
     }
 }
 
-/// A candidate in a comparison, with a sample of every round.
+/// A candidate in a comparison, with its sample of every round.
 struct Entrant<C> {
     candidate: C,
     batch: u32,
     samples: Vec<f64>,
 }
 
-/// What came of a comparison: a timing and the rounds of each candidate that is right.
+/// The results of a comparison: a timing and the rounds of each right candidate.
 fn weigh<C>(
     entrants: Vec<Result<Entrant<C>, Verdict>>,
     rates: &[f64],
@@ -218,14 +217,14 @@ fn weigh<C>(
     compared.collect()
 }
 
-/// The samples of one candidate among others.
+/// The samples of one candidate in a comparison.
 struct Turns<'s> {
     batch: u32,
     samples: &'s [f64],
 }
 
-/// Timings from rounds: that of the candidate with the least median, and for the others that one times
-/// the median of the ratios of the rounds.
+/// Timings from rounds: the candidate with the least median is the base, and the others take its
+/// time multiplied by the median ratio of the rounds.
 fn timings(turns: &[Turns<'_>], rates: &[f64], roofline: &mut Roofline) -> Vec<Timing> {
     let median = |turns: &Turns<'_>| quantile(&mut turns.samples.to_vec(), 0.5);
     let fastest = turns.iter().min_by(|a, b| median(a).total_cmp(&median(b)));
@@ -250,7 +249,7 @@ mod tests {
 
     #[test]
     fn ratios_of_rounds_decide_and_not_medians() {
-        // The machine slows down by half; both do, and the second is always 10 % slower.
+        // The machine slows down by half; both slow down, and the second is always 10 % slower.
         let a = vec![1.0, 1.0, 1.5, 1.5, 1.5];
         let b: Vec<f64> = a.iter().map(|a| a * 1.1).collect();
         let turns = [Turns { batch: 1, samples: &b }, Turns { batch: 2, samples: &a }];

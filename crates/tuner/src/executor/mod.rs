@@ -96,7 +96,7 @@ impl Executor {
         !matches!(self, Self::Local { .. })
     }
 
-    /// Why the run cannot continue; also reports passing problems.
+    /// The error that keeps the run from continuing, if there is one.
     pub(crate) fn failure(&mut self) -> Option<Error> {
         match self {
             Self::Local { .. } => None,

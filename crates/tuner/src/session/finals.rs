@@ -89,8 +89,8 @@ impl Contest {
         self.finalists.get(place).and_then(|finalist| finalist.outcome.cost())
     }
 
-    /// The seconds of a schedule, if it took part: the winner's time multiplied by the median ratio
-    /// of their rounds, on which the decision also rests.
+    /// The seconds of a schedule, if it took part: the winner's time scaled by the ratio of their
+    /// rounds, on which the decision also rests.
     fn seconds_of(&self, text: &str) -> Option<f64> {
         let place = self.entrants.iter().position(|entrant| entrant.candidate.text == text)?;
         let rounds = |place: usize| &self.finalists[place].rounds;

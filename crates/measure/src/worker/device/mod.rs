@@ -1,4 +1,4 @@
-//! A device as a [`Backend`]: programs that its runtime compiles in this process.
+//! The device [`Backend`]: programs that its runtime compiles in this process.
 #![allow(unsafe_code, reason = "runs kernels that nothing is known of")]
 
 mod memory;
@@ -22,10 +22,10 @@ use crate::protocol::{Description, Setup, Verdict};
 use crate::roofline::{Roof, Roofline};
 use crate::shared::Layout;
 
-/// What a runtime may use to compile, however little a candidate may.
+/// The memory that a runtime may use to compile, however little a candidate may.
 const LEAST_MEMORY: u64 = 2 << 30;
 
-/// Everything that a program meets.
+/// The environment of a device program.
 struct DeviceBackend {
     device: Box<dyn Device>,
     probe: Probe,
@@ -34,21 +34,21 @@ struct DeviceBackend {
     expected: Vec<Tensor>,
     /// The outputs of the program, in order.
     output_ids: Vec<TensorId>,
-    /// Where results are compared.
+    /// Host memory for comparing results.
     scratch: Vec<u8>,
-    /// What was in the caches is driven out by it.
+    /// Memory to flush the caches with.
     flush: Option<Memory>,
 }
 
 /// A program on the device.
 struct Candidate {
     kernel: Kernel,
-    /// Where the memory of each input and output of the interface is.
+    /// The memory of each input and output of the interface.
     slots: Vec<Slot>,
     error_growth: f64,
 }
 
-/// Where the memory of a tensor is.
+/// The memory of a tensor.
 #[derive(Clone, Copy)]
 enum Slot {
     Input(usize),
@@ -72,13 +72,13 @@ pub(super) fn serve(
     runner::work(connection, backend, roofline)
 }
 
-/// A probe of the nearer roof, and the roofline; the one that is known already, if it is.
+/// A probe of the nearer roof, and the roofline, measured unless it is known.
 fn nearer(
     device: &mut dyn Device,
     program: &Program,
     known: Option<Roofline>,
 ) -> Result<(Probe, Roofline), DeviceError> {
-    /// The runs of a probe before it is known which roof counts; the first may be a cold one.
+    /// Runs of each probe to find the nearer roof; the first may be a cold one.
     const RUNS: usize = 4;
     let kind = |roofline: &Roofline| match roofline.bound() {
         Roof::Compute => ProbeKind::Arithmetic,
@@ -127,7 +127,7 @@ impl DeviceBackend {
         Ok(Self { device, probe, inputs, outputs, expected, output_ids, scratch, flush: None })
     }
 
-    /// Where the memory of an input or output is.
+    /// The memory of an input or output.
     fn slot(&self, parameter: &Parameter) -> Option<Slot> {
         match parameter.owner {
             Owner::Input => {
@@ -140,20 +140,20 @@ impl DeviceBackend {
         }
     }
 
-    /// Calls a function of a candidate: the seconds by the device's clock.
+    /// Calls a function of a candidate; returns the seconds by the device's clock.
     fn call(&mut self, candidate: &Candidate, function: Function) -> Result<f64, Verdict> {
         let memory = |slot: &Slot| match *slot {
             Slot::Input(place) => &self.inputs[place],
             Slot::Output(place) => &self.outputs[place],
         };
         let tensors: Vec<&Memory> = candidate.slots.iter().map(memory).collect();
-        // SAFETY: nothing is known of the kernels. Finding out whether they keep to their interface is what this
-        // process is for, and all they could harm.
+        // SAFETY: the kernels are unknown code. This process exists to find out whether they keep
+        // to their interface, and they can harm only it.
         let called = unsafe { candidate.kernel.call(self.device.as_mut(), function, &tensors) };
         called.map(|elapsed| elapsed.total.as_secs_f64()).map_err(|error| verdict(&error))
     }
 
-    /// What a candidate has written behind the end of, or how its outputs differ from what is expected.
+    /// The buffer that a candidate has overrun, or how its outputs differ from the expected values.
     fn problem(&mut self, candidate: &Candidate) -> Result<Option<String>, Verdict> {
         let Self { device, outputs, expected, scratch, .. } = self;
         for (place, (output, expected)) in outputs.iter().zip(expected).enumerate() {
@@ -238,7 +238,7 @@ impl Backend for DeviceBackend {
             self.flush = self.device.allocate(bytes).ok();
         }
         if let Some(memory) = &self.flush {
-            // Without memory for that, the caches stay as they are.
+            // Without memory for it, the caches stay as they are.
             let _ = memory::fill(self.device.as_mut(), memory, &[]);
         }
     }
