@@ -1,8 +1,8 @@
-//! Records: every outcome of every run, kept where the next run finds it.
+//! The database of tuning records: every outcome of every run.
 //!
-//! An outcome is committed when it happens and is on disk when [`Store::insert`] returns. Records
-//! live in one SQLite file that several processes share, or on a PostgreSQL server that several machines share (the
-//! feature `postgres`); [`open`] opens either.
+//! An outcome is committed at once and is on disk when [`Store::insert`] returns. Records live in
+//! one SQLite file shared by processes, or on a PostgreSQL server shared by machines (feature
+//! `postgres`); [`open`] opens either.
 //!
 //! ```
 //! use tensorwright_records::{Key, StoreOptions, ProgramInfo, RunInfo, SqliteStore, Store, Trial};
@@ -23,16 +23,16 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `program.rs`, `key.rs`, `model.rs` | what a record is and what it is found by |
-//! | `answer.rs` | what questions about records are answered with |
-//! | `store.rs` | [`Store`], what a store does |
+//! | `program.rs`, `key.rs`, `model.rs` | records and their keys |
+//! | `answer.rs` | results of queries |
+//! | `store.rs` | [`Store`], the interface |
 //! | `schema.rs` | the tables |
 //! | `sql/` | [`SqlStore`]: the statements, the same for every database |
 //! | `sqlite/`, `postgres/` | the connections: [`SqliteStore`], `PostgresStore` |
-//! | `location.rs`, `default_location.rs`, `open.rs` | where records are, and opening them |
-//! | `footprint.rs` | [`Footprint`]: what belongs to records on this disk |
-//! | `journal.rs` | [`Journal`], which loses nothing while the database cannot be written |
-//! | `claim.rs` | [`Claim`]: a run belongs to a process that is alive |
+//! | `location.rs`, `default_location.rs`, `open.rs` | the place of records, and opening them |
+//! | `footprint.rs` | [`Footprint`]: the files of records on this disk |
+//! | `journal.rs` | [`Journal`], a writer that loses nothing when the database fails |
+//! | `claim.rs` | [`Claim`]: a lock on a run for the life of a process |
 //! | `transfer/` | export and import |
 
 mod answer;

@@ -1,4 +1,4 @@
-//! Opening records, wherever they are.
+//! Opens records in a file or on a server.
 
 use crate::error::{Error, Result};
 use crate::location::{Location, Url};
@@ -9,10 +9,10 @@ use crate::store_options::StoreOptions;
 /// Records of any database.
 pub type AnyStore = Box<dyn Store + Send>;
 
-/// Opens the records at a place, or at the [usual one](Location::given); makes them if there are none.
+/// Opens the records at a place, or at the [default one](Location::given); creates them if missing.
 ///
 /// # Errors
-/// If there is no usual place, or the database cannot be opened or is not one of records.
+/// If there is no default place, or the database cannot be opened or is not one of records.
 pub fn open(place: Option<&Location>) -> Result<AnyStore> {
     open_at(&Location::given(place)?, StoreOptions::default())
 }
@@ -29,8 +29,8 @@ pub fn open_at(place: &Location, options: StoreOptions) -> Result<AnyStore> {
     }
 }
 
-/// [`open`], but `None` if there are no records at that place: looking makes no files and no tables, and records
-/// that cannot be written are opened to look at.
+/// [`open`], but `None` if there are no records: it creates no files and no tables, and opens
+/// unwritable records read-only.
 ///
 /// # Errors
 /// As [`open`].

@@ -1,16 +1,16 @@
-//! [`StoreOptions`]: how records are opened.
+//! [`StoreOptions`]: options for opening records.
 
 use std::time::Duration;
 
-/// How records are opened.
+/// Options for opening records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreOptions {
-    /// How long to wait for others that write, and for a server to accept a connection.
+    /// How long to wait for other writers, and for a server to accept a connection.
     pub busy_timeout: Duration,
-    /// The size that a file may not exceed; servers have quotas of their own.
+    /// The maximum size of a file; servers have quotas of their own.
     pub max_bytes: Option<u64>,
-    /// Whether a commit waits for the disk, so that it outlasts a loss of power. Without that it
-    /// still outlasts the end of the process, though not of a server.
+    /// Whether a commit waits for the disk and so survives a power loss. Otherwise it still
+    /// survives the end of the process, but not of a server.
     pub durable: bool,
 }
 

@@ -3,8 +3,7 @@
 use tensorwright::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
-/// A program with the caller's names and with those sent to children, which do not depend on the
-/// text.
+/// A program with the caller's names, and with names by position for children.
 #[derive(Debug)]
 pub(super) struct Names {
     own: Program,

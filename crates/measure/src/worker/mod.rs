@@ -88,7 +88,7 @@ impl Connection {
         protocol::receive(&mut self.socket).map_err(|error| format!("cannot read: {error}"))
     }
 
-    /// Answers a request; succeeds if the parent is gone.
+    /// Answers a request.
     fn reply(&mut self, number: u64, message: &impl Serialize, bytes: &[u8]) -> Served {
         protocol::send(&mut self.socket, number, message, bytes)
             .map_err(|error| format!("cannot answer: {error}"))

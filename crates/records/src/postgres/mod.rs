@@ -2,11 +2,11 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `settings.rs` | what a URL says: hosts, the schema, how to encrypt |
-//! | `password.rs` | the password, from the environment or a file that only its owner reads |
+//! | `settings.rs` | the settings of a URL: hosts, the schema, encryption |
+//! | `password.rs` | the password, from the environment or a private file |
 //! | `tls.rs` | certificates |
-//! | `client.rs` | [`Client`]: a connection that never waits without a limit |
-//! | `db.rs` | what the store asks of it |
+//! | `client.rs` | [`Client`]: a synchronous connection whose every wait is limited |
+//! | `db.rs` | [`Postgres`]: the database of a store |
 
 mod client;
 mod db;
@@ -32,7 +32,7 @@ use crate::store_options::StoreOptions;
 pub type PostgresStore = SqlStore<Postgres>;
 
 impl PostgresStore {
-    /// Opens the records of a server; makes their tables if there are none.
+    /// Opens the records of a server; creates their tables if missing.
     ///
     /// # Errors
     /// If the server cannot be reached or refuses, or the tables are not ours or come from a newer version.

@@ -1,4 +1,4 @@
-//! Passwords: `PGPASSWORD`, or a file as PostgreSQL's own programs read it, which only its owner may read.
+//! Passwords from `PGPASSWORD` or a private password file.
 
 use std::env;
 use std::fs::File;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// The longest file of passwords.
+/// The longest password file.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The password of a connection: `PGPASSWORD`, or the first line that fits of the file that the URL names, of
-/// `PGPASSFILE`, or of `~/.pgpass`.
+/// The password of a connection: `PGPASSWORD`, or the first matching line of the file named by the
+/// URL, by `PGPASSFILE`, or of `~/.pgpass`.
 pub(super) fn find(config: &Config, named: Option<&Path>) -> Result<Option<String>, String> {
     if let Some(password) = env::var_os("PGPASSWORD").filter(|value| !value.is_empty()) {
         return password.into_string().map(Some).map_err(|_| "PGPASSWORD is no text".to_owned());
@@ -32,7 +32,7 @@ pub(super) fn find(config: &Config, named: Option<&Path>) -> Result<Option<Strin
             let text = read(&file, &path)?;
             Ok(lines(&text).find(|line| fits(line, config)).map(|line| line[4].clone()))
         }
-        // Nobody asked for this one.
+        // The default file is optional.
         Err(_) if asked.is_none() => Ok(None),
         Err(error) => Err(format!("the file of passwords {}: {error}", path.display())),
     }
@@ -63,7 +63,7 @@ fn lines(text: &str) -> impl Iterator<Item = [String; 5]> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(fields)
 }
 
-/// The fields of a line. A backslash takes the meaning of the character after it.
+/// The fields of a line. A backslash escapes the next character.
 fn fields(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let (mut at, mut escaped) = (0, false);

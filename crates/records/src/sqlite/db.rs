@@ -1,4 +1,4 @@
-//! [`Sqlite`]: a file whose errors say which one they are about.
+//! [`Sqlite`]: an SQLite file whose errors name it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::sql::row::{Cell, Mismatch, Read, Row, Value, values};
 use crate::sql::{Access, Database};
 use crate::store_options::StoreOptions;
 
-/// Prepared statements that are kept.
+/// The most prepared statements to keep.
 const STATEMENTS: usize = 64;
 
-/// Refuses what is there and no file: SQLite would wait for ever for somebody to write to a pipe.
+/// Rejects existing paths that are not files: SQLite would wait forever for a pipe.
 fn refuse_special(path: &Path) -> std::result::Result<(), String> {
     match std::fs::metadata(path) {
         Ok(about) if about.is_dir() => Err("it is a directory".to_owned()),
@@ -25,7 +25,7 @@ fn refuse_special(path: &Path) -> std::result::Result<(), String> {
     }
 }
 
-/// A file of SQLite.
+/// An SQLite file.
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
@@ -34,7 +34,7 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or makes a file. Nothing is read or written yet.
+    /// Opens or creates a file. Nothing is read or written yet.
     pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
@@ -52,8 +52,7 @@ impl Sqlite {
         Ok(Self::on(connection, path, options))
     }
 
-    /// Opens a file that cannot be written, nor anything beside it. SQLite's log needs files of its own
-    /// otherwise.
+    /// Opens a file in an unwritable directory; otherwise SQLite's log needs files of its own.
     pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         refuse_special(path).map_err(cannot)?;
@@ -73,8 +72,8 @@ impl Sqlite {
         Self { connection, path, location, patience: options.busy_timeout }
     }
 
-    /// Does work until it is not refused for being busy any more, or patience ends. For the few
-    /// statements that SQLite refuses at once instead of waiting.
+    /// Retries work while SQLite is busy, until the timeout: for the few statements that SQLite
+    /// refuses at once instead of waiting.
     pub(crate) fn patiently<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let start = Instant::now();
         loop {
@@ -93,7 +92,7 @@ impl Sqlite {
 }
 
 impl Database for Sqlite {
-    /// Whoever writes waits for others before it begins.
+    /// Writers wait for others before they begin.
     const ATTEMPTS: u32 = 1;
 
     /// Nobody else writes during a transaction.
@@ -203,7 +202,8 @@ impl ToSql for Value<'_> {
     }
 }
 
-/// What a column holds. A text that is no UTF-8 is bytes, which is told where a text is wanted.
+/// Converts a column. A text with invalid UTF-8 becomes bytes, which are an error where text is
+/// expected.
 fn cell(value: ValueRef<'_>) -> Cell {
     match value {
         ValueRef::Null => Cell::Null,
@@ -217,7 +217,7 @@ fn cell(value: ValueRef<'_>) -> Cell {
     }
 }
 
-/// A path as a URI has it: whatever could mean something else is a number.
+/// Percent-encodes a path for a URI.
 fn in_uri(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
     let one = |byte: u8| {
