@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::downsample::thin;
+use crate::downsample::downsample;
 
 /// The best so far of a run: one entry per improvement, and one for its end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -35,7 +35,7 @@ pub(crate) struct Step {
     pub(crate) seconds: f64,
 }
 
-/// A run that climbs.
+/// A run that histories.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BestSoFar {
     steps: Vec<Step>,
@@ -71,7 +71,7 @@ impl BestSoFar {
 
     /// At most so many steps, and the end of the run.
     fn shown(&self, at_most: usize) -> Vec<Step> {
-        let mut steps = thin(&self.steps, at_most);
+        let mut steps = downsample(&self.steps, at_most);
         if let Some(last) = self.steps.last() {
             steps.push(Step { trial: self.trial, elapsed: self.elapsed, ..*last });
         }
@@ -81,8 +81,8 @@ impl BestSoFar {
 
 impl Curve {
     /// The curve of a run, with at most so many steps.
-    pub(crate) fn of(climb: &BestSoFar, seed: u64, at_most: usize) -> Self {
-        let steps = climb.shown(at_most);
+    pub(crate) fn of(history: &BestSoFar, seed: u64, at_most: usize) -> Self {
+        let steps = history.shown(at_most);
         Self {
             seed,
             trials: steps.iter().map(|step| step.trial).collect(),
@@ -97,16 +97,16 @@ impl Median {
     const STEPS_OF_A_RUN: usize = 160;
 
     /// The middle of several runs, with at most so many steps.
-    pub(crate) fn of(climbs: &[&BestSoFar], at_most: usize) -> Self {
+    pub(crate) fn of(histories: &[&BestSoFar], at_most: usize) -> Self {
         let by = |place: fn(&Step) -> f64| {
-            let line = |climb: &&BestSoFar| -> Vec<(f64, f64)> {
-                climb
+            let line = |history: &&BestSoFar| -> Vec<(f64, f64)> {
+                history
                     .shown(Self::STEPS_OF_A_RUN)
                     .iter()
                     .map(|step| (place(step), step.seconds))
                     .collect()
             };
-            median_line(&climbs.iter().map(line).collect::<Vec<_>>(), at_most)
+            median_line(&histories.iter().map(line).collect::<Vec<_>>(), at_most)
         };
         Self { by_trials: by(|step| step.trial as f64), by_elapsed: by(|step| step.elapsed) }
     }
@@ -123,7 +123,7 @@ fn median_line(lines: &[Vec<(f64, f64)>], at_most: usize) -> Vec<(f64, f64)> {
     places.dedup();
     let mut at = vec![0; lines.len()];
     let mut middle = Vec::new();
-    for place in thin(&places, at_most) {
+    for place in downsample(&places, at_most) {
         let mut values = Vec::with_capacity(lines.len());
         for (line, at) in lines.iter().zip(&mut at) {
             while line.get(*at).is_some_and(|(next, _)| *next <= place) {
@@ -155,18 +155,18 @@ pub(crate) fn rounded(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn climb(trials: &[(u64, f64)], end: u64) -> BestSoFar {
-        let mut climb = BestSoFar::default();
+    fn history(trials: &[(u64, f64)], end: u64) -> BestSoFar {
+        let mut history = BestSoFar::default();
         for (trial, seconds) in trials {
-            climb.observe(*trial, *trial as f64 / 10.0, Some(*seconds));
+            history.observe(*trial, *trial as f64 / 10.0, Some(*seconds));
         }
-        climb.observe(end, end as f64 / 10.0, None);
-        climb
+        history.observe(end, end as f64 / 10.0, None);
+        history
     }
 
     #[test]
     fn a_curve_has_the_improvements_and_the_end() {
-        let run = climb(&[(0, 5.0), (1, 6.0), (2, 3.0), (3, 3.0)], 9);
+        let run = history(&[(0, 5.0), (1, 6.0), (2, 3.0), (3, 3.0)], 9);
         let curve = Curve::of(&run, 7, 10);
         assert_eq!(curve.trials, [0, 2, 9]);
         assert_eq!(curve.seconds, [5.0, 3.0, 3.0]);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_middle_waits_for_half_of_the_runs() {
-        let runs = [climb(&[(0, 8.0), (4, 2.0)], 9), climb(&[(2, 6.0)], 9), climb(&[(5, 4.0)], 6)];
+        let runs = [history(&[(0, 8.0), (4, 2.0)], 9), history(&[(2, 6.0)], 9), history(&[(5, 4.0)], 6)];
         let median = Median::of(&runs.iter().collect::<Vec<_>>(), 10);
         let expected = [(2.0, 8.0), (4.0, 6.0), (5.0, 4.0), (6.0, 4.0), (9.0, 4.0)];
         assert_eq!(median.by_trials, expected);

@@ -51,7 +51,7 @@ fn keep_even<T>(items: &mut Vec<T>) {
 }
 
 /// At most so many items, evenly chosen; the first and the last are among them.
-pub(crate) fn thin<T: Clone>(items: &[T], at_most: usize) -> Vec<T> {
+pub(crate) fn downsample<T: Clone>(items: &[T], at_most: usize) -> Vec<T> {
     let at_most = at_most.max(2);
     if items.len() <= at_most {
         return items.to_vec();
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn the_ends_stay() {
-        assert_eq!(thin(&[1, 2, 3], 5), [1, 2, 3]);
+        assert_eq!(downsample(&[1, 2, 3], 5), [1, 2, 3]);
         let items: Vec<u32> = (0..100).collect();
-        assert_eq!(thin(&items, 4), [0, 33, 66, 99]);
+        assert_eq!(downsample(&items, 4), [0, 33, 66, 99]);
     }
 }

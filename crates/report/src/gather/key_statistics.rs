@@ -35,7 +35,7 @@ pub(super) struct PlotPoint {
 pub(super) struct StrategyRuns {
     pub(super) name: String,
     pub(super) trials: u64,
-    pub(super) climbs: Vec<(u64, BestSoFar)>,
+    pub(super) histories: Vec<(u64, BestSoFar)>,
 }
 
 /// What is remembered of a key's trials while they pass by.
@@ -76,14 +76,14 @@ impl KeyStatistics {
         let meta = Meta::read(&run.info.meta);
         let group = self.group(&run.info.strategy);
         self.space(run, &meta);
-        let mut climb = BestSoFar::default();
+        let mut history = BestSoFar::default();
         let mut after = None;
         let before = self.tally.trials();
         loop {
             let page = store.trials(&run.info.id, after, PAGE)?;
             let Some(last) = page.last() else { break };
             after = Some(last.number);
-            page.iter().for_each(|trial| self.trial(run, trial, group, &mut climb));
+            page.iter().for_each(|trial| self.trial(run, trial, group, &mut history));
         }
         let trials = self.tally.trials() - before;
         self.lines.push(Line {
@@ -91,24 +91,24 @@ impl KeyStatistics {
             strategy: run.info.strategy.clone(),
             seed: run.info.seed,
             trials,
-            best: climb.best(),
+            best: history.best(),
             started: run.info.started,
             end: run.end.clone(),
             command: meta.command.clone(),
         });
         self.groups[group].trials += trials;
-        self.groups[group].climbs.push((run.info.seed, climb));
+        self.groups[group].histories.push((run.info.seed, history));
         self.meta = std::mem::take(&mut self.meta).or(meta);
         Ok(())
     }
 
-    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, climb: &mut BestSoFar) {
+    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, history: &mut BestSoFar) {
         self.tally.add(&trial.outcome);
         let timing = trial.outcome.timing();
         let timing = timing.filter(|timing| timing.seconds.is_finite() && timing.seconds > 0.0);
         // A time that was cut short shows how slow a candidate is, and is never the best.
         let full = timing.filter(|timing| !timing.cut).map(|timing| timing.seconds);
-        let improves = climb.observe(trial.number, trial.elapsed, full);
+        let improves = history.observe(trial.number, trial.elapsed, full);
         self.origin(trial, full, improves);
         if let Some(seconds) = full {
             self.fastest.offer(run, trial, seconds);

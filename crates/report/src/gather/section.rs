@@ -145,7 +145,7 @@ fn ranking(groups: &[StrategyRuns]) -> Vec<usize> {
 
 /// The best of each run; a run without one is slower than any.
 fn bests(group: &StrategyRuns) -> Vec<f64> {
-    group.climbs.iter().map(|(_, climb)| climb.best().unwrap_or(f64::INFINITY)).collect()
+    group.histories.iter().map(|(_, history)| history.best().unwrap_or(f64::INFINITY)).collect()
 }
 
 fn strategies(statistics: &KeyStatistics, order: &[usize], limits: Limits) -> Vec<Strategy> {
@@ -157,24 +157,24 @@ fn strategies(statistics: &KeyStatistics, order: &[usize], limits: Limits) -> Ve
 fn strategy(group: &StrategyRuns, goal: f64, limits: Limits) -> Strategy {
     let finite = |value: &f64| value.is_finite();
     let mut bests = bests(group);
-    let reached: Vec<_> = group.climbs.iter().map(|(_, climb)| climb.reaches(goal)).collect();
+    let reached: Vec<_> = group.histories.iter().map(|(_, history)| history.reaches(goal)).collect();
     let middle = |place: fn(&crate::curve::Step) -> f64| {
         let places = reached.iter().map(|step| step.as_ref().map_or(f64::INFINITY, place));
         median(&mut places.collect::<Vec<_>>()).filter(finite).map(rounded)
     };
-    let climbs: Vec<&BestSoFar> = group.climbs.iter().map(|(_, climb)| climb).collect();
-    let curves = group.climbs.iter().take(limits.curves);
+    let histories: Vec<&BestSoFar> = group.histories.iter().map(|(_, history)| history).collect();
+    let curves = group.histories.iter().take(limits.curves);
     Strategy {
         name: group.name.clone(),
-        runs: group.climbs.len(),
+        runs: group.histories.len(),
         trials: group.trials,
         median_best: median(&mut bests).filter(finite),
         best: bests.first().copied().filter(finite),
         reached: reached.iter().flatten().count(),
         trials_to_reach: middle(|step| step.trial as f64),
         seconds_to_reach: middle(|step| step.elapsed),
-        curves: curves.map(|(seed, climb)| Curve::of(climb, *seed, limits.steps)).collect(),
-        median: (climbs.len() > 1).then(|| Median::of(&climbs, 2 * limits.steps)),
+        curves: curves.map(|(seed, history)| Curve::of(history, *seed, limits.steps)).collect(),
+        median: (histories.len() > 1).then(|| Median::of(&histories, 2 * limits.steps)),
     }
 }
 

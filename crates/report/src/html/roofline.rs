@@ -7,7 +7,7 @@
 use std::fmt::{Result, Write};
 
 use super::Page;
-use crate::downsample::thin;
+use crate::downsample::downsample;
 use crate::model::{Roofs, Section};
 use crate::text::{digits, grouped};
 
@@ -186,7 +186,7 @@ fn dots(
     let centre = x.place(roofs.intensity);
     let all: Vec<(f64, usize)> =
         section.dots.seconds.iter().copied().zip(section.dots.strategy.iter().copied()).collect();
-    for (at, (seconds, strategy)) in thin(&all, page.share(6000, 100, 500)).into_iter().enumerate()
+    for (at, (seconds, strategy)) in downsample(&all, page.share(6000, 100, 500)).into_iter().enumerate()
     {
         let Some(strategy) = section.strategies.get(strategy) else { continue };
         let aside = (at as f64 * 0.618_033_988_75).fract() * 20.0 - 10.0;
