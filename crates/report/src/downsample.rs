@@ -1,7 +1,7 @@
 //! [`Downsampler`]: a bounded, even sample of a sequence of unknown length.
 
 /// A bounded, even sample of a sequence of unknown length: every `stride`-th item, where the stride
-/// doubles whenever the sample is full. The same sequence gives the same sample.
+/// doubles whenever the sample is full. It is deterministic.
 #[derive(Debug, Clone)]
 pub(crate) struct Downsampler<T> {
     items: Vec<T>,
@@ -11,12 +11,12 @@ pub(crate) struct Downsampler<T> {
 }
 
 impl<T> Downsampler<T> {
-    /// A sample of at most so many items, and at least half as many if there are.
+    /// A sample of at most `at_most` items, and at least half as many if there are enough.
     pub(crate) fn new(at_most: usize) -> Self {
         Self { items: Vec::new(), at_most: at_most.max(2), stride: 1, seen: 0 }
     }
 
-    /// The next item of the sequence, made only if the sample takes it.
+    /// Adds the next item, computed only if the sample takes it.
     pub(crate) fn push(&mut self, item: impl FnOnce() -> T) {
         if self.seen.is_multiple_of(self.stride) {
             if self.items.len() >= self.at_most {
@@ -30,7 +30,7 @@ impl<T> Downsampler<T> {
         self.seen += 1;
     }
 
-    /// How many items the sequence had.
+    /// The number of items in the sequence.
     pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
@@ -50,7 +50,7 @@ fn keep_even<T>(items: &mut Vec<T>) {
     });
 }
 
-/// At most so many items, evenly chosen; the first and the last are among them.
+/// At most `at_most` items, evenly chosen; they include the first and the last.
 pub(crate) fn downsample<T: Clone>(items: &[T], at_most: usize) -> Vec<T> {
     let at_most = at_most.max(2);
     if items.len() <= at_most {

@@ -7,10 +7,10 @@ use crate::importance::name_of;
 use crate::meta::Parameter;
 use crate::model::Candidate;
 
-/// How many are kept.
+/// The number of candidates to keep.
 const MOST: usize = 10;
 
-/// A candidate among the fastest.
+/// One of the fastest candidates.
 #[derive(Debug, Clone)]
 pub(super) struct FastCandidate {
     pub(super) id: TrialId,
@@ -26,7 +26,7 @@ pub(super) struct FastCandidate {
 pub(super) struct Fastest(Vec<FastCandidate>);
 
 impl Fastest {
-    /// Takes a candidate that was timed in full.
+    /// Offers a candidate that was timed in full.
     pub(super) fn offer(&mut self, run: &RunSummary, trial: &Trial, seconds: f64) {
         if self.0.len() >= MOST && self.0.last().is_some_and(|last| last.seconds <= seconds) {
             return;
@@ -53,12 +53,12 @@ impl Fastest {
         self.0.truncate(MOST);
     }
 
-    /// The fastest of all.
+    /// The fastest candidate.
     pub(super) fn first(&self) -> Option<&FastCandidate> {
         self.0.first()
     }
 
-    /// As a table, with the parameters that the space of a candidate has.
+    /// Converts to a table, with the parameters of each candidate's space.
     pub(super) fn table<'p>(
         &self,
         parameters: impl Fn(&SpaceName) -> &'p [Parameter],

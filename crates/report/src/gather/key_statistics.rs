@@ -1,4 +1,4 @@
-//! [`KeyStatistics`]: what is remembered of a key's trials while they pass by.
+//! [`KeyStatistics`]: statistics of a key's trials, gathered in one pass.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::meta::{Algorithm, Meta};
 use crate::model::{Crash, Line, Proposals};
 use crate::text::shortened;
 
-/// Candidates that the importance of parameters is computed from.
+/// The most candidates for computing parameter importance.
 const MOST_POINTS: usize = 20_000;
 
 const MOST_CRASHES: usize = 3;
@@ -26,7 +26,7 @@ const MOST_SPACES: usize = 16;
 pub(super) struct PlotPoint {
     pub(super) trial: u64,
     pub(super) seconds: f64,
-    /// The place in [`KeyStatistics::groups`].
+    /// The index in [`KeyStatistics::groups`].
     pub(super) group: usize,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct StrategyRuns {
     pub(super) histories: Vec<(u64, BestSoFar)>,
 }
 
-/// What is remembered of a key's trials while they pass by.
+/// Statistics of a key's trials, gathered in one pass.
 #[derive(Debug)]
 pub(super) struct KeyStatistics {
     pub(super) meta: Meta,
@@ -49,7 +49,7 @@ pub(super) struct KeyStatistics {
     pub(super) tally: Tally,
     pub(super) crashes: Vec<Crash>,
     pub(super) origins: BTreeMap<String, Proposals>,
-    /// The default schedule's seconds in each run: it is number 0 of all of them.
+    /// The default schedule's seconds in each run, in which it is trial 0.
     pub(super) defaults: Vec<f64>,
     pub(super) lines: Vec<Line>,
 }
@@ -70,7 +70,7 @@ impl KeyStatistics {
         }
     }
 
-    /// Takes a run with all its trials, a page in memory at a time; the latest run comes first.
+    /// Adds a run with all its trials, one page in memory at a time; the latest run comes first.
     pub(super) fn run(&mut self, store: &dyn Store, run: &RunSummary) -> Result<()> {
         const PAGE: usize = 1000;
         let meta = Meta::read(&run.info.meta);
@@ -106,7 +106,7 @@ impl KeyStatistics {
         self.tally.add(&trial.outcome);
         let timing = trial.outcome.timing();
         let timing = timing.filter(|timing| timing.seconds.is_finite() && timing.seconds > 0.0);
-        // A time that was cut short shows how slow a candidate is, and is never the best.
+        // A time that was cut short shows how slow a candidate is, but is never the best.
         let full = timing.filter(|timing| !timing.cut).map(|timing| timing.seconds);
         let improves = history.observe(trial.number, trial.elapsed, full);
         self.origin(trial, full, improves);
@@ -162,7 +162,7 @@ impl KeyStatistics {
         }
     }
 
-    /// The place of a strategy's group.
+    /// The index of a strategy's group.
     fn group(&mut self, strategy: &str) -> usize {
         let name = if strategy.is_empty() { "(unnamed)" } else { strategy };
         let name = shortened(name, 60);

@@ -1,4 +1,4 @@
-//! From what was gathered to a [`Section`].
+//! Builds a [`Section`] from the statistics of a key.
 
 use tensorwright_records::{Best, KeySummary, Result, RunSummary, Store, Trial};
 
@@ -10,16 +10,16 @@ use crate::importance::importance;
 use crate::meta::Meta;
 use crate::model::{Dots, Headline, Outcomes, Proposals, Reason, Roofs, Section, Strategy, Winner};
 
-/// The most strategies that are told apart.
+/// The most strategies to list.
 const MOST_STRATEGIES: usize = 24;
 
-/// The most reasons that are listed.
+/// The most reasons to list.
 const MOST_REASONS: usize = 12;
 
-/// A strategy has reached the best when it has this share of its speed.
+/// The share of the best speed that counts as reaching the best.
 const REACHED: f64 = 0.95;
 
-/// The section of a key. `whole` if all its runs are meant, and not some of them.
+/// The section of a key. `whole` if it covers all runs of the key.
 pub(super) fn section(
     store: &dyn Store,
     summary: KeySummary,
@@ -86,7 +86,7 @@ fn headline(
     let gflops = seconds.filter(|_| flops > 0.0).map(|seconds| flops / seconds / 1e9);
     let by_time = meta.bound_seconds.zip(seconds).map(|(bound, seconds)| bound / seconds);
     let by_speed = roofs.zip(gflops).map(|(roofs, gflops)| gflops / roofs.attainable_gflops());
-    // In turns with the winner if it was measured so: a time of another minute does not compare.
+    // Prefer the default's time from the finals: times from other moments do not compare.
     let in_turns = best.as_ref().and_then(|best| best.declared.as_ref());
     let in_turns = in_turns.and_then(|declared| declared.against.get("default_seconds")?.as_f64());
     let default_seconds =
@@ -130,7 +130,7 @@ fn winner(best: Option<Best>, statistics: &KeyStatistics) -> Option<Winner> {
     })
 }
 
-/// The groups that are shown: the fastest in the middle of their runs first.
+/// The groups to show, by the median of their runs' bests.
 fn ranking(groups: &[StrategyRuns]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(groups[*at].trials));
@@ -143,7 +143,7 @@ fn ranking(groups: &[StrategyRuns]) -> Vec<usize> {
     order
 }
 
-/// The best of each run; a run without one is slower than any.
+/// The best of each run; infinite for a run without one.
 fn bests(group: &StrategyRuns) -> Vec<f64> {
     group.histories.iter().map(|(_, history)| history.best().unwrap_or(f64::INFINITY)).collect()
 }
@@ -157,7 +157,8 @@ fn strategies(statistics: &KeyStatistics, order: &[usize], limits: Limits) -> Ve
 fn strategy(group: &StrategyRuns, goal: f64, limits: Limits) -> Strategy {
     let finite = |value: &f64| value.is_finite();
     let mut bests = bests(group);
-    let reached: Vec<_> = group.histories.iter().map(|(_, history)| history.reaches(goal)).collect();
+    let reached: Vec<_> =
+        group.histories.iter().map(|(_, history)| history.reaches(goal)).collect();
     let middle = |place: fn(&crate::curve::Step) -> f64| {
         let places = reached.iter().map(|step| step.as_ref().map_or(f64::INFINITY, place));
         median(&mut places.collect::<Vec<_>>()).filter(finite).map(rounded)
@@ -178,7 +179,7 @@ fn strategy(group: &StrategyRuns, goal: f64, limits: Limits) -> Strategy {
     }
 }
 
-/// Where the candidates came from.
+/// The origins of the candidates.
 fn origins(statistics: &KeyStatistics, winner: Option<&Winner>) -> Vec<Proposals> {
     let of = |(name, origin): (&String, &Proposals)| {
         let found_best = winner.is_some_and(|winner| winner.origin == *name);
@@ -216,7 +217,7 @@ fn dots(statistics: &KeyStatistics, order: &[usize]) -> Dots {
     columns
 }
 
-/// What the parameters explain, in the space with most candidates.
+/// The importance of parameters in the space with the most candidates.
 fn most_tried(
     spaces: std::collections::BTreeMap<SpaceName, Space>,
 ) -> Option<crate::importance::Importance> {

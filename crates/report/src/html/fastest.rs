@@ -1,4 +1,4 @@
-//! The fastest candidates.
+//! The table of the fastest candidates.
 
 use std::fmt::{Result, Write};
 
@@ -6,10 +6,10 @@ use super::progress::speed;
 use crate::model::{Candidate, Section};
 use crate::text::{Escaped, duration, shortened};
 
-/// The most values of parameters that a row names.
+/// The most parameter values in a row.
 const MOST_VALUES: usize = 40;
 
-/// A table of the fastest candidates.
+/// Writes the table of the fastest candidates.
 pub(super) fn write(out: &mut String, section: &Section) -> Result {
     if section.fastest.is_empty() {
         return Ok(());
