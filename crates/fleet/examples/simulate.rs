@@ -72,7 +72,7 @@ fn main() -> Result<()> {
     let server = server.ok_or("name a server with --url")?;
     let schema = format!("s{}", RunId::fresh());
     let Location::Server(url) = format!("{server}?schema={schema}").parse()? else {
-        return Err("no URL of a server".into());
+        return Err("not a server URL".into());
     };
     let mut owner = Fleet::install(&url)?;
     owner.add_class(CLASS)?;

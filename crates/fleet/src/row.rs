@@ -23,7 +23,7 @@ impl Row {
     pub(crate) fn get<T: FromRow>(&self, place: usize) -> Result<T> {
         let failed = |error: &dyn std::fmt::Display| Error::Database {
             at: self.at.clone(),
-            detail: format!("an answer is not what was asked for: {error}"),
+            detail: format!("the server answered with an unexpected type: {error}"),
         };
         self.row.try_get(place).map_err(|error| failed(&error))
     }

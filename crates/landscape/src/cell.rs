@@ -74,7 +74,7 @@ impl Reasons {
             Some(timing) => {
                 let seconds = rounded(timing.seconds as f32);
                 if !(seconds.is_finite() && seconds > 0.0) {
-                    let detail = self.number("the time is no positive number");
+                    let detail = self.number("the time is not a positive number");
                     return Cell { kind: 3, seconds: 0.0, detail };
                 }
                 let detail = (timing.spread * 200.0).round().clamp(0.0, 255.0) as u8;

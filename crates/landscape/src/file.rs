@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
             let seconds = if *kind == 0 { seconds.next().unwrap_or(0.0) } else { 0.0 };
             let cell = Cell { kind: *kind, seconds, detail: *detail };
             let sound = cell.is_sound(reasons).then_some(cell);
-            sound.ok_or_else(|| damaged("an outcome is none"))
+            sound.ok_or_else(|| damaged("an outcome is invalid"))
         };
         kinds.iter().zip(details).map(&mut cell).collect()
     }

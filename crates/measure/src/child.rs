@@ -267,13 +267,13 @@ fn describe(status: ExitStatus) -> String {
         return format!("the process ended with exit code {}", status.code().unwrap_or_default());
     };
     let name = match signal {
-        libc::SIGSEGV => "SIGSEGV, a bad access to memory",
-        libc::SIGBUS => "SIGBUS, a bad access to memory",
-        libc::SIGFPE => "SIGFPE, a bad division",
-        libc::SIGILL => "SIGILL, a bad instruction",
-        libc::SIGABRT => "SIGABRT, it gave up",
-        libc::SIGKILL => "SIGKILL, from outside",
-        libc::SIGXCPU => "SIGXCPU, too much processor time",
+        libc::SIGSEGV => "SIGSEGV, an invalid memory access",
+        libc::SIGBUS => "SIGBUS, an invalid memory access",
+        libc::SIGFPE => "SIGFPE, an invalid division",
+        libc::SIGILL => "SIGILL, an illegal instruction",
+        libc::SIGABRT => "SIGABRT, an abort",
+        libc::SIGKILL => "SIGKILL, killed from outside",
+        libc::SIGXCPU => "SIGXCPU, too much CPU time",
         _ => return format!("the process was ended by signal {signal}"),
     };
     format!("the process was ended by {name}")

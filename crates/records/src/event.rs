@@ -226,7 +226,7 @@ fn amount(what: &str, value: f64) -> Result<()> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(Error::invalid(what, "is not a finite number from zero on"))
+    Err(Error::invalid(what, "is not a finite, non-negative number"))
 }
 
 /// Rejects impossible times: a zero or negative one would win forever.
@@ -244,7 +244,7 @@ fn moment(what: &str, milliseconds: i64) -> Result<()> {
     if (0..=now().saturating_add(MAX_AHEAD)).contains(&milliseconds) {
         return Ok(());
     }
-    Err(Error::invalid(what, "is no moment from 1970 to now"))
+    Err(Error::invalid(what, "is not a date from 1970 to now"))
 }
 
 /// Database integers end at 2^63.

@@ -39,12 +39,12 @@ pub struct Footprint {
 /// Suffixes of files beside a database, with descriptions.
 const BESIDE: [(&str, &str); 7] = [
     ("", "records"),
-    ("-wal", "records that were written last"),
-    ("-shm", "what processes share"),
-    (".runs", "runs that can go on"),
-    (".cases", "candidates that show a defect"),
-    (".pending.jsonl", "records that wait"),
-    (".rejected.jsonl", "records that were refused"),
+    ("-wal", "write-ahead log"),
+    ("-shm", "shared memory of processes"),
+    (".runs", "unfinished runs"),
+    (".cases", "compiler defects"),
+    (".pending.jsonl", "records waiting to be written"),
+    (".rejected.jsonl", "refused records"),
 ];
 
 impl Footprint {

@@ -137,13 +137,13 @@ impl fmt::Display for ScheduleLookup {
             ),
             Self::Unfit(differs) => write!(
                 f,
-                "a schedule of another {} does not hold here; run `tensorwright tune`",
+                "the schedule for another {} computes wrong results here; run `tensorwright tune`",
                 listed(differs)
             ),
             Self::Inexact(trial) => write!(
                 f,
-                "the schedule of {trial} computes with other numbers than the program names and is not \
-                 used; --precision fast allows it, `tensorwright tune` finds one that does not"
+                "the schedule of {trial} uses an algebraic rewrite that rounds differently and is not used; \
+                 --precision fast allows it, `tensorwright tune` finds an exact one"
             ),
             Self::Stale(trial) => {
                 write!(f, "the schedule of {trial} no longer applies; run `tensorwright tune`")

@@ -61,11 +61,11 @@ impl fmt::Display for TuneError {
             }
             Self::NoSearch(mode) => write!(
                 f,
-                "in mode `{mode}` the model chooses, and no strategy searches\n  help: leave the strategy out, or \
+                "mode `{mode}` takes the choice of the cost model and has no search strategy\n  help: leave the strategy out, or \
                  choose the mode `autotune`"
             ),
             Self::Lost { run, reason } => {
-                write!(f, "run {run} cannot go on: {reason}\n  help: {}", reason.help())?;
+                write!(f, "run {run} cannot continue: {reason}\n  help: {}", reason.help())?;
                 f.write_str(
                     "; `tensorwright fleet status` shows classes and `fleet top` runs, and all that was measured is in the records",
                 )

@@ -66,7 +66,9 @@ impl Event<'_> {
             }
             Self::Finalists { count: 1, .. } => "measuring 1 finalist again".to_owned(),
             Self::Finalists { count, .. } => format!("measuring {count} finalists again, in turns"),
-            Self::RecordsWait(why) => format!("records wait and will be written later: {why}"),
+            Self::RecordsWait(why) => {
+                format!("records cannot be written now and will be retried: {why}")
+            }
             Self::RecordRefused(why) => format!("a record was not kept: {why}"),
             Self::Trial { .. } | Self::Waiting(_) => return None,
         })
@@ -82,12 +84,12 @@ fn started(mode: Mode, space: &str, roof_seconds: f64, resumed: u64, warm: usize
         line.push_str(&format!("; lower bound from the roofline: {}", roughly(roof_seconds)));
     }
     if resumed > 0 {
-        line.push_str(&format!("; going on after {resumed} trials"));
+        line.push_str(&format!("; resuming after {resumed} trials"));
     }
     match warm {
         0 => {}
-        1 => line.push_str("; 1 schedule from the records first"),
-        warm => line.push_str(&format!("; {warm} schedules from the records first")),
+        1 => line.push_str("; trying 1 schedule from the records first"),
+        warm => line.push_str(&format!("; trying {warm} schedules from the records first")),
     }
     line
 }
@@ -230,12 +232,12 @@ mod tests {
         );
         assert_eq!(
             started(Mode::Autotune, "480", 0.0, 12, 3),
-            "search space: 480 schedules; going on after 12 trials; 3 schedules from the records first"
+            "search space: 480 schedules; resuming after 12 trials; trying 3 schedules from the records first"
         );
         assert_eq!(
             started(Mode::Top5, "480", 1.3e-3, 0, 1),
             "top5: the five best by the model are measured; lower bound from the roofline: 1.3 ms; \
-             1 schedule from the records first"
+             trying 1 schedule from the records first"
         );
     }
 }

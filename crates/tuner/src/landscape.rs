@@ -50,7 +50,7 @@ impl LandscapePlan {
         let points: Vec<Point> = match self.sample {
             None if size > MOST_ENUMERATED.into() => {
                 let text = format!(
-                    "the space has {size} points\n  help: free fewer parameters with --only, or \
+                    "the space has {size} points\n  help: search fewer parameters with --only, or \
                      record a sample with --sample"
                 );
                 return Err(TuneError::Landscape(text));

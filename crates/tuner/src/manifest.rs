@@ -160,11 +160,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "ms" => 1e-3,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("`{text}` is no time: write 90s, 10m or 2h")),
+        _ => return Err(format!("`{text}` is not a duration: write 90s, 10m or 2h")),
     };
     let number: f64 =
-        number.parse().map_err(|_| format!("`{text}` is no time: write 90s, 10m or 2h"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long a time"))
+        number.parse().map_err(|_| format!("`{text}` is not a duration: write 90s, 10m or 2h"))?;
+    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long"))
 }
 
 impl Manifest {

@@ -127,7 +127,7 @@ impl Source for PipelineSource {
         if self.precision.allows(schedule.precision()) {
             return Ok(schedule);
         }
-        let reason = "it computes with other numbers than the program names".to_owned();
+        let reason = "it uses an algebraic rewrite that rounds differently".to_owned();
         Err(Rejection { rule: "precision", reason })
     }
 

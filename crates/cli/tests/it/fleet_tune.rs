@@ -370,7 +370,7 @@ fn a_process_whose_run_was_taken_over_ends() {
     let output = second.wait_with_output().unwrap();
     let says = said(&output) + &String::from_utf8_lossy(&output.stdout);
     assert!(
-        says.contains(&format!("run {name} cannot go on")) && says.contains("is over"),
+        says.contains(&format!("run {name} cannot continue")) && says.contains("is over"),
         "{says}"
     );
 }
@@ -407,11 +407,12 @@ fn what_is_wrong_is_said() {
     );
     let says_class = says(&["--fleet", "--class", "other"], place.server.url());
     assert!(
-        says_class.contains("cannot go on: ") && says_class.contains("there is no class \"other\""),
+        says_class.contains("cannot continue: ")
+            && says_class.contains("there is no class \"other\""),
         "{says_class}"
     );
     assert!(says_class.contains("`tensorwright fleet status` shows classes"), "{says_class}");
     let says_run = says(&["--fleet", "--resume", "nobody"], place.server.url());
-    assert!(says_run.contains("run nobody cannot go on: "), "{says_run}");
+    assert!(says_run.contains("run nobody cannot continue: "), "{says_run}");
     assert!(says_run.contains("there is no such run of yours"), "{says_run}");
 }

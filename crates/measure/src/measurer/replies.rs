@@ -26,7 +26,7 @@ impl Measurer {
 
     /// Handles a message, or returns why it is malformed.
     fn understand(&mut self, child: u64, frame: Frame) -> Result<(), Option<String>> {
-        let garbage = || Some("what the process wrote is no answer".to_owned());
+        let garbage = || Some("what the process wrote is not an answer".to_owned());
         if self.runner.has(child) {
             let reply = frame.message().map_err(|_| garbage())?;
             return self.runner_says(frame.number, reply).ok_or_else(garbage);

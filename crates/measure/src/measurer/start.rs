@@ -102,7 +102,7 @@ fn first_builder(
     let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
     match frame.message() {
         Ok(BuilderReply::Ready) => {}
-        _ => return Err(MeasureError::Worker("the builder does not greet".to_owned())),
+        _ => return Err(MeasureError::Worker("the builder sent no greeting".to_owned())),
     }
     // Waiting detects a child that is gone.
     let _ = child.send(EXPECT, &BuilderRequest::Expect, &[]);
@@ -110,7 +110,7 @@ fn first_builder(
     match frame.message() {
         Ok(BuilderReply::Expected) => Ok(child),
         Ok(BuilderReply::Failed(reason)) => Err(MeasureError::Expected(reason)),
-        _ => Err(MeasureError::Expected("the builder answers something else".to_owned())),
+        _ => Err(MeasureError::Expected("the builder sent an unexpected answer".to_owned())),
     }
 }
 
@@ -127,7 +127,7 @@ fn first_runner(
     let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
     match frame.message() {
         Ok(RunnerReply::Ready(roofline)) => Ok((child, roofline)),
-        _ => Err(MeasureError::Worker("the runner does not greet".to_owned())),
+        _ => Err(MeasureError::Worker("the runner sent no greeting".to_owned())),
     }
 }
 

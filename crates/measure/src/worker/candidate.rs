@@ -87,7 +87,7 @@ impl Arena {
         let workspace = !self.workspace.is_intact_behind(candidate.workspace);
         let workspace = workspace.then(|| "its workspace".to_owned());
         let what = output.or(prepared).or(workspace)?;
-        Some(format!("the kernel writes behind the end of {what}"))
+        Some(format!("the kernel writes past the end of {what}"))
     }
 
     /// How the outputs differ from the expected values, beyond `error_growth` times the tolerance.

@@ -133,7 +133,7 @@ fn examine(
         }
         count += 1;
         if first.is_none() {
-            let text = format!("{actual} and ought to be {value}, within {allowed:.3e}");
+            let text = format!("{actual}, expected {value} within {allowed:.3e}");
             first = Some((position, text));
         }
     }

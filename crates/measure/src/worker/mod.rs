@@ -46,7 +46,7 @@ pub fn serve(args: impl IntoIterator<Item = String>) -> u8 {
     let served = match (args.first().map(String::as_str), args.get(1).map(|text| text.parse())) {
         (Some("builder"), Some(Ok(parent))) => connect(parent).and_then(builder::serve),
         (Some("runner"), Some(Ok(parent))) => connect(parent).and_then(run),
-        _ => Err("this is started by `tensorwright tune`, not by people".to_owned()),
+        _ => Err("`tensorwright tune` starts this process; do not run it by hand".to_owned()),
     };
     match served {
         Ok(()) => 0,
@@ -98,7 +98,7 @@ impl Connection {
     fn setup(&mut self) -> Result<Option<(Setup, Program)>, String> {
         let Some(frame) = self.next()? else { return Ok(None) };
         if frame.number != GREETING {
-            return Err("the first message is not the first".to_owned());
+            return Err("the first message has a wrong number".to_owned());
         }
         let setup: Setup = frame.message().map_err(|error| format!("cannot read: {error}"))?;
         let program = program(&setup)?;

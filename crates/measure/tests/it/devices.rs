@@ -121,11 +121,11 @@ fn a_page_out_of_bounds_ends_the_process() {
 fn a_little_out_of_bounds_is_noticed() {
     for outcome in fates(&kernel("b[i] = 2 * a[i]; b[1003] = 1;")) {
         let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
-        assert_eq!(reason, "the kernel writes behind the end of output 0");
+        assert_eq!(reason, "the kernel writes past the end of output 0");
     }
     for outcome in fates(&kernel("b[i] = 2 * a[i]; workspace[64] = 1;")) {
         let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
-        assert_eq!(reason, "the kernel writes behind the end of its workspace");
+        assert_eq!(reason, "the kernel writes past the end of its workspace");
     }
 }
 

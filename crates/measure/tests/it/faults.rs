@@ -63,7 +63,7 @@ fn write_a_little_beyond_an_output() {
     // The output does not fill its last page; the rest of the page is watched.
     let outcome = fate("", "((volatile char *)buffers[2])[sizeof(float) * 8 * 8 + 15] = 1;");
     let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
-    assert_eq!(reason, "the kernel writes behind the end of output 0");
+    assert_eq!(reason, "the kernel writes past the end of output 0");
 }
 
 #[test]

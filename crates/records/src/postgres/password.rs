@@ -15,7 +15,10 @@ const MAX_FILE: u64 = 1 << 20;
 /// URL, by `PGPASSFILE`, or of `~/.pgpass`.
 pub(super) fn find(config: &Config, named: Option<&Path>) -> Result<Option<String>, String> {
     if let Some(password) = env::var_os("PGPASSWORD").filter(|value| !value.is_empty()) {
-        return password.into_string().map(Some).map_err(|_| "PGPASSWORD is no text".to_owned());
+        return password
+            .into_string()
+            .map(Some)
+            .map_err(|_| "PGPASSWORD is not valid text".to_owned());
     }
     let variable =
         || env::var_os("PGPASSFILE").filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -34,24 +37,23 @@ pub(super) fn find(config: &Config, named: Option<&Path>) -> Result<Option<Strin
         }
         // The default file is optional.
         Err(_) if asked.is_none() => Ok(None),
-        Err(error) => Err(format!("the file of passwords {}: {error}", path.display())),
+        Err(error) => Err(format!("the password file {}: {error}", path.display())),
     }
 }
 
 fn read(file: &File, path: &Path) -> Result<String, String> {
-    let failed =
-        |error: std::io::Error| format!("the file of passwords {}: {error}", path.display());
+    let failed = |error: std::io::Error| format!("the password file {}: {error}", path.display());
     let metadata = file.metadata().map_err(failed)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         if metadata.permissions().mode() & 0o077 != 0 {
             let path = path.display();
-            return Err(format!("others may read the file of passwords {path}: chmod 600 {path}"));
+            return Err(format!("other users may read the password file {path}: chmod 600 {path}"));
         }
     }
     if !metadata.is_file() || metadata.len() > MAX_FILE {
-        return Err(format!("the file of passwords {} is none", path.display()));
+        return Err(format!("the password file {} is too long or not a file", path.display()));
     }
     let mut text = String::new();
     file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
@@ -132,7 +134,7 @@ mod tests {
         let shown = path.display();
         assert_eq!(
             says,
-            format!("others may read the file of passwords {shown}: chmod 600 {shown}")
+            format!("other users may read the password file {shown}: chmod 600 {shown}")
         );
         set(0o600).unwrap();
         assert_eq!(find(&config, Some(&path)), Ok(Some("secret".to_owned())));

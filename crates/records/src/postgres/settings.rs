@@ -112,7 +112,7 @@ impl Settings {
 /// The error of the client's parser; it names options and never shows their values.
 fn reason(error: &tokio_postgres::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
-    cause.unwrap_or_else(|| "it is no URL of a server".to_owned())
+    cause.unwrap_or_else(|| "it is not a server URL".to_owned())
 }
 
 /// Requires a schema name without quotes.

@@ -118,7 +118,7 @@ fn nothing_measured(tally: &Tally) -> Miss {
     Miss {
         part: None,
         message: format!(
-            "the key is known, but no trial was measured to its end ({}{})",
+            "it has been tuned, but no trial succeeded ({}{})",
             tally_words(tally),
             reason.unwrap_or_default()
         ),
@@ -129,7 +129,7 @@ fn nothing_measured(tally: &Tally) -> Miss {
 fn never_tuned() -> Miss {
     Miss {
         part: Some(Part::Program),
-        message: "no program of this form has been tuned, with any sizes".into(),
+        message: "this program has not been tuned, with any sizes".into(),
         help:
             "tune it; if it was tuned before, its statements or types have changed since, or its \
                records are in another file (--db, TENSORWRIGHT_DB)"

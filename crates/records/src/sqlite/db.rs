@@ -20,7 +20,7 @@ const STATEMENTS: usize = 64;
 fn refuse_special(path: &Path) -> std::result::Result<(), String> {
     match std::fs::metadata(path) {
         Ok(about) if about.is_dir() => Err("it is a directory".to_owned()),
-        Ok(about) if !about.is_file() => Err("it is a pipe or a device and no file".to_owned()),
+        Ok(about) if !about.is_file() => Err("it is a pipe or a device, not a file".to_owned()),
         _ => Ok(()),
     }
 }
@@ -57,7 +57,8 @@ impl Sqlite {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         refuse_special(path).map_err(cannot)?;
         let whole = path.canonicalize().map_err(|error| cannot(error.to_string()))?;
-        let whole = whole.to_str().ok_or_else(|| cannot("its path is no text".to_owned()))?;
+        let whole =
+            whole.to_str().ok_or_else(|| cannot("its path is not valid text".to_owned()))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -237,7 +237,7 @@ fn a_miss_is_explained(scratch: &Scratch) {
             .collect::<Vec<_>>()
     };
     let says = why(&*store, &wanted);
-    assert_eq!(says, ["program: no program of this form has been tuned, with any sizes"]);
+    assert_eq!(says, ["program: this program has not been tuned, with any sizes"]);
 
     begin(&mut *store, &key(&program(128)), &program(128));
     let says = why(&*store, &wanted);
@@ -257,7 +257,7 @@ fn a_miss_is_explained(scratch: &Scratch) {
     let run = begin(&mut *store, &wanted, &program(64));
     store.insert(&run, &Trial::new(0, vec![], "")).unwrap();
     let says = why(&*store, &wanted);
-    let none = "the key is known, but no trial was measured to its end \
+    let none = "it has been tuned, but no trial succeeded \
                 (1 device-lost; mostly device-lost: the device went away)";
     assert_eq!(says, [none]);
 

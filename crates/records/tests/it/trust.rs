@@ -273,7 +273,7 @@ fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
         Event::Trial { run: run.clone(), trial }
     };
     let says = refusal(&mut *store, trial(&|trial| trial.elapsed = -1.0));
-    assert_eq!(says, "elapsed is not a finite number from zero on");
+    assert_eq!(says, "elapsed is not a finite, non-negative number");
     let says = refusal(&mut *store, trial(&|trial| trial.origin = "\u{1b}[2J".into()));
     assert_eq!(says, "origin has a control character");
     let info = |change: &dyn Fn(&mut ProgramInfo)| {
@@ -284,7 +284,7 @@ fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
     let says = refusal(&mut *store, info(&|info| info.def = "gemm\u{1b}]0;x\u{7}".into()));
     assert_eq!(says, "def has a control character");
     let says = refusal(&mut *store, info(&|info| info.flops = -1.0));
-    assert_eq!(says, "flops is not a finite number from zero on");
+    assert_eq!(says, "flops is not a finite, non-negative number");
     let many = |info: &mut ProgramInfo| {
         info.sizes = (0..1000).map(|size| (format!("N{size}"), size)).collect();
     };
@@ -295,12 +295,12 @@ fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
     assert_eq!(says, "threads has to be 1 to 65536");
     let end = RunEnd { ended: i64::MAX, status: "finished".into() };
     let says = refusal(&mut *store, Event::End { run: run.clone(), end });
-    assert_eq!(says, "ended is no moment from 1970 to now");
+    assert_eq!(says, "ended is not a date from 1970 to now");
     // A declaration from the future would count for ever.
     store.insert(&run, &measured(1, 1.0)).unwrap();
     let trial = TrialId { run: RunId::named(run.as_str()), number: 1 };
     let declared = now() + 1_000_000_000_000;
     let best = Declared { trial, seconds: 1.0, against: json!(null), declared, replaces: None };
     let says = refusal(&mut *store, Event::Best { key, best });
-    assert_eq!(says, "declared is no moment from 1970 to now");
+    assert_eq!(says, "declared is not a date from 1970 to now");
 }

@@ -16,8 +16,8 @@ pub(super) fn write(out: &mut String, section: &Section) -> Result {
     }
     write!(
         out,
-        "<h3>Fastest {}</h3>\n<p class=\"note\">Candidates with different schedules, as they were first \
-         measured. Parameters: all of the fastest, for the others what differs from it.</p>\n\
+        "<h3>Fastest {}</h3>\n<p class=\"note\">Distinct schedules, as first measured. \
+         Parameters: all of the fastest, only differences for the others.</p>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Fastest candidates\"><table class=\"fastest\">\n<thead><tr>\
          <th scope=\"col\" class=\"n\">#</th><th scope=\"col\" class=\"n\">time</th>\
          <th scope=\"col\" class=\"n\">speed</th><th scope=\"col\" class=\"n\">spread</th>\

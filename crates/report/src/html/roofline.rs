@@ -48,7 +48,7 @@ pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place:
 fn note(out: &mut String, section: &Section) -> Result {
     let Some(roofs) = &section.roofs else {
         return out.write_str(
-            "<p class=\"note\">What the machine could do was not recorded, so there are no roofs.</p>\n",
+            "<p class=\"note\">The peaks of the machine were not recorded, so there is no roofline.</p>\n",
         );
     };
     writeln!(

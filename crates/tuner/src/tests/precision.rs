@@ -47,8 +47,8 @@ fn what_is_not_exact_is_refused_whatever_its_key_says() {
     assert_eq!(
         found.to_string(),
         format!(
-            "the schedule of {trial} computes with other numbers than the program names and is not used; \
-             --precision fast allows it, `tensorwright tune` finds one that does not"
+            "the schedule of {trial} uses an algebraic rewrite that rounds differently and is not used; \
+             --precision fast allows it, `tensorwright tune` finds an exact one"
         )
     );
 }

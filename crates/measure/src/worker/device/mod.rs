@@ -161,7 +161,7 @@ impl DeviceBackend {
             device.download(output, 0, scratch).map_err(|error| verdict(&error))?;
             let (values, rest) = scratch.split_at(expected.values.bytes().len());
             if !memory::is_unwritten(rest) {
-                let reason = format!("the kernel writes behind the end of output {place}");
+                let reason = format!("the kernel writes past the end of output {place}");
                 return Ok(Some(reason));
             }
             if let Some(difference) = compare::difference(expected, values, candidate.error_growth)
@@ -173,7 +173,7 @@ impl DeviceBackend {
             scratch.resize(own.bytes().saturating_sub(bytes) as usize, 0);
             device.download(own, bytes, scratch).map_err(|error| verdict(&error))?;
             if !memory::is_unwritten(scratch) {
-                return Ok(Some(format!("the kernel writes behind the end of its {name}")));
+                return Ok(Some(format!("the kernel writes past the end of its {name}")));
             }
         }
         Ok(None)
