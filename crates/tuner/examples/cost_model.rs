@@ -100,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         geometric(&regrets[1])
     );
     println!(
-        "{} programs: the untuned schedule takes {:.2} times as long as the tuned one (geometric mean)",
+        "{} programs: the default schedule takes {:.2} times as long as the tuned one (geometric mean)",
         untuned.len(),
         geometric(&untuned)
     );
