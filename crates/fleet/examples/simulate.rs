@@ -1,4 +1,4 @@
-//! Plays a fleet against a real server and measures it:
+//! Simulates a fleet on a real server and measures it:
 //!
 //! ```text
 //! eval "$(.ci/postgres target/postgres)"
@@ -6,15 +6,16 @@
 //!     [--workers 1000] [--seconds 20] [--agents 32] [--fastest 50] [--slowest 500] [--runs 40] [--url URL]
 //! ```
 //!
-//! An agent is a connection that leases and completes for its share of the workers, which take between `fastest` and `slowest`
-//! milliseconds per item. Runs keep items waiting. At the end every item that was put in has one outcome, or it fails.
+//! An agent is a connection that leases and completes for its share of the workers, which take
+//! between `fastest` and `slowest` milliseconds per item. Runs keep items waiting. At the end every
+//! item must have exactly one outcome.
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tensorwright_fleet::{Answer, Completion, Fleet, Item, Lease, Run};
+use tensorwright_fleet::{Completion, CompletionStatus, Fleet, Item, Lease, Run};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_random::SplitMix;
 use tensorwright_records::postgres::{Client, Settings};
@@ -26,7 +27,7 @@ const CLASS: &str = "simulated";
 const LEASE: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What is simulated.
+/// The parameters of a simulation.
 struct Wishes {
     workers: u64,
     seconds: u64,
@@ -36,7 +37,7 @@ struct Wishes {
     runs: u64,
 }
 
-/// What was seen.
+/// The measurements.
 #[derive(Default)]
 struct Seen {
     stop: AtomicBool,
@@ -44,7 +45,7 @@ struct Seen {
     again: AtomicU64,
     fenced: AtomicU64,
     enqueued: AtomicU64,
-    /// Processor time of the server's processes meanwhile, in seconds, if they are on this machine.
+    /// CPU time of the server's processes in seconds, if they are on this machine.
     server: Mutex<Option<f64>>,
     waits: Mutex<Vec<u32>>,
     completions: Mutex<Vec<u32>>,
@@ -71,7 +72,7 @@ fn main() -> Result<()> {
     let server = server.ok_or("name a server with --url")?;
     let schema = format!("s{}", RunId::fresh());
     let Location::Server(url) = format!("{server}?schema={schema}").parse()? else {
-        return Err("no URL of a server".into());
+        return Err("not a server URL".into());
     };
     let mut owner = Fleet::install(&url)?;
     owner.add_class(CLASS)?;
@@ -101,14 +102,14 @@ fn number(client: &Client, sql: &str) -> Result<i64> {
     Ok(client.query(sql, &[], LIMIT)?.first().ok_or("no answer")?.get(0))
 }
 
-/// The processor time that all processes of PostgreSQL on this machine have used, in seconds.
+/// The CPU time of all PostgreSQL processes on this machine, in seconds.
 fn server_time() -> f64 {
     let mut ticks = 0.0;
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         let Some((name, rest)) = text.split_once(") ") else { continue };
         if name.ends_with("(postgres") {
-            // Of itself, and of children that have ended.
+            // Its own, and of children that have ended.
             let times = rest.split(' ').skip(11).take(4);
             ticks += times.filter_map(|time| time.parse::<f64>().ok()).sum::<f64>();
         }
@@ -155,7 +156,7 @@ fn produce(url: &Url, seed: u64, wishes: &Wishes, seen: &Seen) -> Result<()> {
     let key = Key::new(&program, "simulated", 1, "0");
     let run = Run::new(key, program, RunInfo::new("random", seed), CLASS);
     fleet.begin_run(&run)?;
-    // About what all workers do in two seconds waits, shared by the runs.
+    // About two seconds of work for all workers waits, shared by the runs.
     let rate = wishes.workers * 1000 / ((wishes.fastest + wishes.slowest) / 2).max(1);
     let wanted = (2 * rate / wishes.runs).clamp(8, 10_000);
     let mut number = 0;
@@ -187,7 +188,7 @@ fn item(number: u64, random: &mut SplitMix) -> Item {
     Item { number, origin, algorithm, point, schedule }
 }
 
-/// A connection that works for many workers.
+/// A connection that acts for many workers.
 fn work(url: &Url, agent: u64, wishes: &Wishes, seen: &Seen) -> Result<()> {
     let mut fleet = Fleet::connect(url)?;
     let mut random = SplitMix::new(1000 + agent);
@@ -210,9 +211,9 @@ fn work(url: &Url, agent: u64, wishes: &Wishes, seen: &Seen) -> Result<()> {
             let begun = Instant::now();
             for answer in fleet.insist(LIMIT, |fleet| fleet.complete(worker, &done))? {
                 let counter = match answer {
-                    Answer::Stored => &seen.stored,
-                    Answer::Again => &seen.again,
-                    Answer::Fenced => &seen.fenced,
+                    CompletionStatus::Stored => &seen.stored,
+                    CompletionStatus::Again => &seen.again,
+                    CompletionStatus::Fenced => &seen.fenced,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
             }
@@ -235,7 +236,7 @@ fn work(url: &Url, agent: u64, wishes: &Wishes, seen: &Seen) -> Result<()> {
             fleet.insist(LIMIT, Fleet::sweep)?;
             swept = Instant::now();
         }
-        // What is done meanwhile is completed together.
+        // Items done meanwhile are completed together.
         std::thread::sleep(Duration::from_millis((wishes.slowest / 10).clamp(1, 50)));
     }
     for (all, own) in [(&seen.waits, waits), (&seen.completions, completions)] {

@@ -1,4 +1,4 @@
-//! What the process of a run asks: to be its only driver, what is known of it, and to end it.
+//! The driver's requests: take over a run, read its history, end it.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use tensorwright_outcome::Outcome;
 use tensorwright_records::postgres::ToSql;
 use tensorwright_records::{Error, Key, Origin, Result, RunId, RunInfo, TrialId};
 
-use crate::fleet::{Answer, Fleet};
+use crate::fleet::{CompletionStatus, Fleet};
 use crate::item::Item;
-use crate::lease::{Lease, Outcomes, WorkerId};
+use crate::lease::{ItemOutcome, Lease, WorkerId};
 use crate::row::Row;
 
-/// The right to add items to a run: whoever takes the run over takes it away.
+/// The right to add items to a run, which is lost when another process takes the run over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
     /// The run.
@@ -20,38 +20,39 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Of a run that does not exist yet.
+    /// A driver of a run that does not exist yet.
     #[must_use]
     pub fn nobody(run: &RunId) -> Self {
         Self { run: run.clone(), token: String::new() }
     }
 }
 
-/// What a driver is told with every sign of life.
+/// The server's answer to a driver's heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Held {
-    /// Workers of the class that are there.
+pub struct DriverStatus {
+    /// Active workers of the class.
     pub workers: u32,
-    /// What no schedule can beat on the machine that times are told for, in seconds; `None` before anybody tried the program.
+    /// The roofline's lower bound on the reference machine, in seconds; `None` until a worker has
+    /// tried the program.
     pub roof: Option<f64>,
-    /// The arithmetic of that machine in GFLOP/s, and its bandwidth in GB/s.
+    /// The peaks of that machine: GFLOP/s and GB/s.
     pub peaks: (f64, f64),
     /// Whether the run was cancelled or its time is over.
     pub is_over: bool,
 }
 
-/// An item of a run as it was added, and what became of it.
+/// An item of a run with its outcome.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Past {
+pub struct PastItem {
     /// The item.
     pub item: Item,
-    /// What became of it, if that is known.
-    pub outcome: Option<Outcomes>,
+    /// Its outcome, if known.
+    pub outcome: Option<ItemOutcome>,
     /// Whether it is finals rather than a candidate.
     pub is_finals: bool,
 }
 
-/// What was declared the best of a run's key.
+/// The declared best of a run's key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredBest {
     /// The trial.
@@ -62,26 +63,26 @@ pub struct DeclaredBest {
     pub item: Item,
 }
 
-/// What is declared the best of a key.
+/// A declaration of the best of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     /// The number of the trial in the run.
     pub number: u64,
     /// Its seconds in the finals.
     pub seconds: f64,
-    /// What it was measured against.
+    /// Its competitors.
     pub against: serde_json::Value,
-    /// The best that it was measured beside, whose place it takes.
+    /// The best that it replaces, which was measured with it.
     pub replaces: Option<TrialId>,
 }
 
-/// A schedule in finals, and what is said of it: its outcome, and the seconds of every round.
+/// The result of a schedule in finals: its outcome, and the seconds of every round.
 pub type Finalist = (Outcome, Vec<f64>);
 
-/// Stands between the schedules of finals; no schedule has such a line.
+/// Separates the schedules of finals; no schedule contains such a line.
 const BETWEEN: &str = "%%\n";
 
-/// What the schedules of finals are sent as: for how many milliseconds they are timed, and their texts.
+/// Encodes finals: the milliseconds of timing, and the texts of the schedules.
 #[must_use]
 pub fn finals_text(time: Duration, schedules: &[String]) -> String {
     let lines = |text: &String| match text.is_empty() || text.ends_with('\n') {
@@ -92,32 +93,33 @@ pub fn finals_text(time: Duration, schedules: &[String]) -> String {
     format!("{}\n{BETWEEN}{}", time.as_millis(), texts.join(BETWEEN))
 }
 
-/// The time and the schedules of [`finals_text`]; `None` if it is something else.
+/// Decodes a [`finals_text`]; `None` if it is malformed.
 #[must_use]
 pub fn finals_of(text: &str) -> Option<(Duration, Vec<String>)> {
     let mut parts = text.split(BETWEEN);
     let time: u64 = parts.next()?.trim_end().parse().ok()?;
-    // Nobody's machine is kept for longer than this by one item.
+    // No item may keep a machine for longer.
     let time = Duration::from_millis(time).min(Duration::from_secs(60));
     let schedules: Vec<String> = parts.map(str::to_owned).collect();
     (1..=64).contains(&schedules.len()).then_some((time, schedules))
 }
 
 impl Fleet {
-    /// Takes a run: from now on nobody else adds items to it. A process that is believed to live keeps it, unless somebody insists.
+    /// Becomes the driver of a run: nobody else can add items any more. A process that seems alive
+    /// keeps its run, unless the caller `insists`.
     ///
     /// # Errors
-    /// If another process goes on with it, it is over, or it is somebody else's.
+    /// If another process drives it, it is over, or it belongs to another user.
     pub fn drive(&mut self, run: &RunId, time: Duration, insists: bool) -> Result<Driver> {
         let sql = "SELECT drive($1, $2, $3)";
         let token = self.ask(sql, &[&run.as_str(), &time.as_secs_f64(), &insists])?;
         Ok(Driver { run: run.clone(), token })
     }
 
-    /// Adds candidates to a run that this process drives; how many are new.
+    /// Adds candidates to a run that this process drives; returns how many are new.
     ///
     /// # Errors
-    /// If somebody has taken the run over, and as [`Fleet::enqueue`].
+    /// If another process has taken the run over, and as [`Fleet::enqueue`].
     pub fn add(&mut self, driver: &Driver, items: &[Item]) -> Result<u64> {
         self.put(&driver.run, items, Some(&driver.token), false)
     }
@@ -130,17 +132,22 @@ impl Fleet {
         self.put(&driver.run, std::slice::from_ref(item), Some(&driver.token), true)
     }
 
-    /// A sign of life, with the best time that is known; what there is to know.
+    /// Sends a heartbeat with the best known time; returns the status of the run.
     ///
     /// # Errors
-    /// If somebody has taken the run over.
-    pub fn hold(&mut self, driver: &Driver, time: Duration, best: Option<f64>) -> Result<Held> {
+    /// If another process has taken the run over.
+    pub fn hold(
+        &mut self,
+        driver: &Driver,
+        time: Duration,
+        best: Option<f64>,
+    ) -> Result<DriverStatus> {
         let values: &[&(dyn ToSql + Sync)] =
             &[&driver.run.as_str(), &driver.token, &time.as_secs_f64(), &best];
         let rows = self.query("SELECT * FROM hold($1, $2, $3, $4)", values)?;
-        let Some(row) = rows.first() else { return Ok(Held::default()) };
+        let Some(row) = rows.first() else { return Ok(DriverStatus::default()) };
         let peak = |at: usize| row.get::<Option<f64>>(at).map(Option::unwrap_or_default);
-        Ok(Held {
+        Ok(DriverStatus {
             workers: row.get::<i32>(0)?.unsigned_abs(),
             roof: row.get(1)?,
             peaks: (peak(2)?, peak(3)?),
@@ -148,11 +155,11 @@ impl Fleet {
         })
     }
 
-    /// All items of a run of this user, with what became of them.
+    /// All items of this user's run, with their outcomes.
     ///
     /// # Errors
     /// If the server cannot be asked.
-    pub fn history(&mut self, run: &RunId) -> Result<Vec<Past>> {
+    pub fn history(&mut self, run: &RunId) -> Result<Vec<PastItem>> {
         let mut all = Vec::new();
         let mut after = -1_i64;
         loop {
@@ -163,12 +170,12 @@ impl Fleet {
             for row in &rows {
                 let kind: Option<i32> = row.get(1)?;
                 let outcome = kind.map(|_| crate::fleet::known(row)).transpose()?;
-                all.push(Past { item: item(row, 0, 12)?, outcome, is_finals: row.get(16)? });
+                all.push(PastItem { item: item(row, 0, 12)?, outcome, is_finals: row.get(16)? });
             }
         }
     }
 
-    /// A run of this user of the same command that is not over and that nobody goes on with.
+    /// This user's run of the same command that has not ended and has no live driver.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -189,7 +196,7 @@ impl Fleet {
         Ok(name.map(|name| RunId::named(&name)))
     }
 
-    /// What came of finals, as soon as that is known; `Some(None)` if they were given up.
+    /// The result of finals, when known; `Some(None)` if they were given up.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -208,7 +215,7 @@ impl Fleet {
         Ok(Some(text.and_then(|text| serde_json::from_str(&text).ok())))
     }
 
-    /// Says what came of finals that this worker has leased.
+    /// Completes finals that this worker has leased.
     ///
     /// # Errors
     /// If there is no such worker of this user.
@@ -217,15 +224,15 @@ impl Fleet {
         worker: WorkerId,
         lease: &Lease,
         finalists: &[Finalist],
-    ) -> Result<Answer> {
+    ) -> Result<CompletionStatus> {
         let text = serde_json::to_string(finalists).unwrap_or_default();
         let sql = "SELECT complete_finals($1, $2, $3, $4, $5)";
         let values: &[&(dyn ToSql + Sync)] =
             &[&worker.0, &lease.run, &lease.number.cast_signed(), &lease.token, &text];
-        self.ask::<String>(sql, values).map(|answer| Answer::of(&answer))
+        self.ask::<String>(sql, values).map(|answer| CompletionStatus::of(&answer))
     }
 
-    /// What was declared the best of the key of a run of this user.
+    /// The declared best of the key of this user's run.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -240,10 +247,11 @@ impl Fleet {
         rows.first().map(read).transpose()
     }
 
-    /// Declares the best of a key. It takes the place only of the one that it names.
+    /// Declares the best of a key. It replaces only the best that it names.
     ///
     /// # Errors
-    /// [`Error::Outrun`] if there is another best by now; if it was not measured, or somebody has taken the run over.
+    /// [`Error::Outrun`] if there is another best by now; if it was not measured, or another
+    /// process has taken the run over.
     pub fn declare(&mut self, driver: &Driver, best: &Declaration) -> Result<()> {
         let replaces = best.replaces.as_ref().map(|id| format!("{}/{}", id.run, id.number));
         let sql = "SELECT declare_best($1, $2, $3, $4, $5, $6)";
@@ -261,17 +269,17 @@ impl Fleet {
         Err(Error::Outrun(TrialId { run, number: number.parse().unwrap_or_default() }))
     }
 
-    /// Ends a run with a word: what waits is dropped, unless it was merely interrupted.
+    /// Ends a run with a status: waiting items are dropped, unless it was only interrupted.
     ///
     /// # Errors
-    /// If somebody has taken the run over.
+    /// If another process has taken the run over.
     pub fn finish(&mut self, driver: &Driver, status: &str) -> Result<()> {
         let sql = "SELECT finish($1, $2, $3)";
         self.query(sql, &[&driver.run.as_str(), &driver.token, &status]).map(|_| ())
     }
 }
 
-/// An item of a row whose number is in one place, and the rest of it from another one on.
+/// Reads an item: its number from one column, the rest from another column on.
 fn item(row: &Row, number: usize, rest: usize) -> Result<Item> {
     Ok(Item {
         number: row.get::<i64>(number)?.cast_unsigned(),

@@ -8,19 +8,19 @@ use tensorwright_records::postgres::{Client, Settings, ToSql};
 use tensorwright_records::{Error, Result, RunId, Url};
 
 use crate::item::{Item, Run};
-use crate::lease::{Assignment, Columns, Completion, Lease, Leased, Outcomes, WorkerId};
+use crate::lease::{Assignment, Columns, Completion, ItemOutcome, Lease, LeasedItem, WorkerId};
 use crate::row::{FromRow, Row};
 
-/// How long a connection and an answer are waited for.
+/// The time limit of a connection and of an answer.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Items that are put in by one transaction.
+/// Items added per transaction.
 const BATCH: usize = 200;
 
-/// How long after a lost connection the next attempt is made, at first and at most.
+/// The first and the longest pause before reconnecting.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// Whether time may heal it: the server cannot be reached, or something is in the way.
+/// Whether an error is transient: the server cannot be reached, or there is a conflict.
 #[must_use]
 pub fn passes(error: &Error) -> bool {
     matches!(
@@ -32,18 +32,18 @@ pub fn passes(error: &Error) -> bool {
     )
 }
 
-/// What became of a completion.
+/// The result of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It is in the records.
+pub enum CompletionStatus {
+    /// It is stored in the records.
     Stored,
-    /// It was there already, by the same lease: an answer was lost.
+    /// It was already stored by the same lease: an answer was lost.
     Again,
-    /// The lease was taken away: somebody else has the word.
+    /// The lease was revoked: another worker has the item.
     Fenced,
 }
 
-impl Answer {
+impl CompletionStatus {
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "stored" => Self::Stored,
@@ -53,19 +53,19 @@ impl Answer {
     }
 }
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Items whose lease was over and that wait again.
+pub struct SweepReport {
+    /// Items with expired leases that wait again.
     pub returned: u32,
-    /// Items that were given up, since they lost too many workers.
+    /// Items given up because they lost too many workers.
     pub given_up: u32,
     /// Items of runs that are over.
     pub dropped: u32,
 }
 
-/// A connection to the queue. All that is asked may be asked again, so a connection that was lost is made anew by the next
-/// question; [`Fleet::insist`] asks until there is an answer.
+/// A connection to the queue. All requests are idempotent, so the next request replaces a lost
+/// connection; [`Fleet::insist`] retries until there is an answer.
 pub struct Fleet {
     settings: Settings,
     client: Option<Client>,
@@ -76,14 +76,14 @@ impl Fleet {
     /// Connects to a server.
     ///
     /// # Errors
-    /// If the URL cannot be used or the server not be reached.
+    /// If the URL cannot be used or the server cannot be reached.
     pub fn connect(url: &Url) -> Result<Self> {
         let mut fleet = Self::later(url)?;
         fleet.client()?;
         Ok(fleet)
     }
 
-    /// A connection that is made by the first question.
+    /// A connection that opens with the first request.
     ///
     /// # Errors
     /// If the URL cannot be used.
@@ -91,7 +91,7 @@ impl Fleet {
         Ok(Self { settings: Settings::of(url)?, client: None, limit: LIMIT })
     }
 
-    /// The same with another limit of time for an answer.
+    /// Sets the time limit of an answer.
     #[must_use]
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
@@ -108,7 +108,7 @@ impl Fleet {
         self.client.as_ref().ok_or(Error::NoDataDirectory)
     }
 
-    /// Forgets a connection that was lost: nobody knows what it will say next.
+    /// Drops a lost connection, whose state is unknown.
     fn noted<T>(&mut self, result: Result<T>) -> Result<T> {
         if matches!(result, Err(Error::Unreachable { .. })) {
             self.client = None;
@@ -130,7 +130,7 @@ impl Fleet {
         Ok(rows.into_iter().map(|row| Row::new(row, &at)).collect())
     }
 
-    /// The one value that a function answers with.
+    /// The single value of a function.
     pub(crate) fn ask<T: FromRow>(
         &mut self,
         sql: &str,
@@ -144,11 +144,10 @@ impl Fleet {
         rows.first().ok_or_else(nothing)?.get(0)
     }
 
-    /// Asks again and again, with growing pauses, while the server cannot be reached or something is in the way, for at most
-    /// this long.
+    /// Retries transient errors, with growing pauses, for at most `patience`.
     ///
     /// # Errors
-    /// The last one, and all that time does not heal.
+    /// The last transient error, and any other error.
     pub fn insist<T>(
         &mut self,
         time: Duration,
@@ -167,10 +166,10 @@ impl Fleet {
         }
     }
 
-    /// Begins a run. Once more is as good as once.
+    /// Begins a run. Idempotent.
     ///
     /// # Errors
-    /// If there is no such class, the quota is used up, or something is missing or impossible.
+    /// If there is no such class, the quota is used up, or a value is missing or impossible.
     pub fn begin_run(&mut self, run: &Run) -> Result<()> {
         let Run { key, program, info, .. } = run;
         let sizes = serde_json::json!(program.sizes).to_string();
@@ -204,10 +203,11 @@ impl Fleet {
         Ok(())
     }
 
-    /// Adds items to a run; how many are new. Those that are there already are left as they are.
+    /// Adds items to a run; returns how many are new. Existing items stay as they are.
     ///
     /// # Errors
-    /// If the run is somebody else's or over, the quota is used up, or an item is impossible.
+    /// If the run belongs to another user or is over, the quota is used up, or an item is
+    /// impossible.
     pub fn enqueue(&mut self, run: &RunId, items: &[Item]) -> Result<u64> {
         self.put(run, items, None, false)
     }
@@ -243,19 +243,19 @@ impl Fleet {
         Ok(added)
     }
 
-    /// Ends a run: what waits is dropped, and what is leased may still be completed.
+    /// Cancels a run: waiting items are dropped, leased ones may still be completed.
     ///
     /// # Errors
-    /// If it is not a run of this user.
+    /// If it is not this user's run.
     pub fn cancel(&mut self, run: &RunId) -> Result<()> {
         self.query("SELECT cancel($1)", &[&run.as_str()]).map(|_| ())
     }
 
-    /// What became of items: those of the numbers whose outcome is known.
+    /// The known outcomes among these items.
     ///
     /// # Errors
     /// If the server cannot be asked.
-    pub fn outcomes(&mut self, run: &RunId, numbers: &[u64]) -> Result<Vec<Outcomes>> {
+    pub fn outcomes(&mut self, run: &RunId, numbers: &[u64]) -> Result<Vec<ItemOutcome>> {
         let numbers: Vec<i64> = numbers.iter().map(|number| number.cast_signed()).collect();
         let rows = self.query("SELECT * FROM outcomes($1, $2)", &[&run.as_str(), &numbers])?;
         rows.iter().map(known).collect()
@@ -269,7 +269,7 @@ impl Fleet {
         self.ask("SELECT join_class($1, $2, $3)", &[&name, &class, &description]).map(WorkerId)
     }
 
-    /// Says what a probe of this machine found; why the worker is set aside, if it is.
+    /// Reports a probe of this machine; returns why the worker is quarantined, if it is.
     ///
     /// # Errors
     /// If there is no such worker of this user.
@@ -277,7 +277,8 @@ impl Fleet {
         self.ask("SELECT report_probe($1, $2)", &[&worker.0, &probe])
     }
 
-    /// Says what no schedule of a run can beat on this machine, in seconds, and its arithmetic in GFLOP/s and bandwidth in GB/s.
+    /// Reports the roofline of a run on this machine: the lower bound in seconds, and the peaks in
+    /// GFLOP/s and GB/s.
     ///
     /// # Errors
     /// If there is no such run for a worker of this user.
@@ -292,15 +293,20 @@ impl Fleet {
         self.query("SELECT report_roof($1, $2, $3, $4, $5)", values).map(|_| ())
     }
 
-    /// Leases at most so many items of one run, for so long.
+    /// Leases at most `most` items of one run for `time`.
     ///
     /// # Errors
-    /// If the worker is quarantined or may not work for its class any more.
-    pub fn lease(&mut self, worker: WorkerId, most: u32, time: Duration) -> Result<Vec<Leased>> {
+    /// If the worker is quarantined or may no longer work for its class.
+    pub fn lease(
+        &mut self,
+        worker: WorkerId,
+        most: u32,
+        time: Duration,
+    ) -> Result<Vec<LeasedItem>> {
         self.lease_of(worker, most, time, None)
     }
 
-    /// The same, rather of a run that the worker has taken up before.
+    /// The same, preferring a run that the worker has already prepared.
     ///
     /// # Errors
     /// As [`Fleet::lease`].
@@ -310,13 +316,13 @@ impl Fleet {
         most: u32,
         time: Duration,
         run: Option<i64>,
-    ) -> Result<Vec<Leased>> {
+    ) -> Result<Vec<LeasedItem>> {
         let most = i32::try_from(most).unwrap_or(i32::MAX);
         let values: &[&(dyn ToSql + Sync)] = &[&worker.0, &most, &time.as_secs_f64(), &run];
         let rows = self.query("SELECT * FROM lease($1, $2, $3, $4)", values)?;
         let leased = rows.iter().map(|row| {
             let number = row.get::<i64>(1)?.cast_unsigned();
-            Ok(Leased {
+            Ok(LeasedItem {
                 lease: Lease { run: row.get(0)?, number, token: row.get(2)? },
                 attempts: row.get::<i32>(3)?.unsigned_abs(),
                 schedule: row.get(4)?,
@@ -327,7 +333,7 @@ impl Fleet {
         leased.collect()
     }
 
-    /// Whether a worker gets no more items, and may end.
+    /// Whether a worker is drained: it gets no more items and may end.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -335,7 +341,7 @@ impl Fleet {
         self.ask("SELECT is_drained($1)", &[&worker.0])
     }
 
-    /// What is to be known of the run of a lease; `None` if this user may not work for it.
+    /// The data of a lease's run; `None` if this user may not work for it.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -348,7 +354,7 @@ impl Fleet {
                 input_seed: row.get::<i64>(2)?.cast_unsigned(),
                 program: row.get(3)?,
                 def: row.get(4)?,
-                // Sizes that are none do not bind.
+                // Malformed sizes do not bind.
                 sizes: serde_json::from_str(&row.get::<String>(5)?).unwrap_or_default(),
                 text: row.get(6)?,
                 target: row.get(7)?,
@@ -360,7 +366,7 @@ impl Fleet {
         rows.first().map(read).transpose()
     }
 
-    /// Holds leases for longer; the tokens of those that are still held. Work for the others is in vain.
+    /// Renews leases; returns the tokens of those still held. Work for the others is wasted.
     ///
     /// # Errors
     /// If there is no such worker of this user.
@@ -379,7 +385,8 @@ impl Fleet {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Stores outcomes, each in one transaction with its trial; what became of each, in their order.
+    /// Stores outcomes, each in one transaction with its trial; returns the status of each, in
+    /// order.
     ///
     /// # Errors
     /// If one of them is impossible; then none is stored.
@@ -387,7 +394,7 @@ impl Fleet {
         &mut self,
         worker: WorkerId,
         completions: &[Completion],
-    ) -> Result<Vec<Answer>> {
+    ) -> Result<Vec<CompletionStatus>> {
         if completions.is_empty() {
             return Ok(Vec::new());
         }
@@ -410,26 +417,28 @@ impl Fleet {
                 &c.details,
             ],
         )?;
-        let read = |row: &Row| Ok((row.get(0)?, Answer::of(&row.get::<String>(1)?)));
-        let answered: HashMap<String, Answer> = rows.iter().map(read).collect::<Result<_>>()?;
-        let answer = |token: &String| answered.get(token).copied().unwrap_or(Answer::Fenced);
+        let read = |row: &Row| Ok((row.get(0)?, CompletionStatus::of(&row.get::<String>(1)?)));
+        let answered: HashMap<String, CompletionStatus> =
+            rows.iter().map(read).collect::<Result<_>>()?;
+        let answer =
+            |token: &String| answered.get(token).copied().unwrap_or(CompletionStatus::Fenced);
         Ok(c.tokens.iter().map(answer).collect())
     }
 
-    /// Takes back leases that are over. Somebody has to do this now and then; all workers do.
+    /// Revokes expired leases. All workers call this now and then.
     ///
     /// # Errors
     /// If the server cannot be asked.
-    pub fn sweep(&mut self) -> Result<Swept> {
+    pub fn sweep(&mut self) -> Result<SweepReport> {
         let rows = self.query("SELECT * FROM sweep()", &[])?;
-        let Some(row) = rows.first() else { return Ok(Swept::default()) };
+        let Some(row) = rows.first() else { return Ok(SweepReport::default()) };
         let count = |at: usize| row.get::<i32>(at).map(i32::unsigned_abs);
-        Ok(Swept { returned: count(0)?, given_up: count(1)?, dropped: count(2)? })
+        Ok(SweepReport { returned: count(0)?, given_up: count(1)?, dropped: count(2)? })
     }
 }
 
-/// An outcome of a row. One that nobody understands is a lost device: nothing is known of it.
-pub(crate) fn known(row: &Row) -> Result<Outcomes> {
+/// Reads an outcome. An unknown one counts as a lost device: nothing is known of the item.
+pub(crate) fn known(row: &Row) -> Result<ItemOutcome> {
     let outcome = match row.get::<i32>(1)? {
         0 => Some(Outcome::Measured(Timing {
             seconds: row.get(3)?,
@@ -441,7 +450,7 @@ pub(crate) fn known(row: &Row) -> Result<Outcomes> {
         })),
         _ => row.get::<Option<String>>(8)?.and_then(|text| serde_json::from_str(&text).ok()),
     };
-    Ok(Outcomes {
+    Ok(ItemOutcome {
         number: row.get::<i64>(0)?.cast_unsigned(),
         outcome: outcome.unwrap_or(Outcome::DeviceLost),
         elapsed: row.get(9)?,

@@ -1,8 +1,8 @@
-//! Making the tables, roles and permits: for whoever runs the server.
+//! Installs tables, roles and permits, for administrators.
 
 use std::time::Duration;
 
-use tensorwright_records::{Error, Options, PostgresStore, Result, Url};
+use tensorwright_records::{Error, PostgresStore, Result, StoreOptions, Url};
 
 use crate::fleet::Fleet;
 
@@ -17,7 +17,7 @@ const FUNCTIONS: [&str; 3] = [
 ];
 const SINCE_1: &str = include_str!("sql/since1.sql");
 
-/// Takes away the functions of an earlier version: records have none of their own.
+/// Drops the functions of an earlier version; records have none of their own.
 const OLD_FUNCTIONS: &str = "DO $$
     DECLARE v_function REGPROCEDURE;
     BEGIN
@@ -26,24 +26,24 @@ const OLD_FUNCTIONS: &str = "DO $$
       END LOOP;
     END $$;";
 
-/// How long a statement of a person or a machine may take.
+/// The time limit of statements of users and workers.
 const STATEMENT_TIMEOUT: &str = "20s";
 
-/// What somebody may do.
+/// The role of a database user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Begin runs, put items in, and see what became of them.
+    /// Begin runs, add items, and read their outcomes.
     Tune,
-    /// Join classes for which there is a permit, lease and complete.
+    /// Join permitted classes, lease and complete.
     Work,
-    /// See what is going on, and read records.
+    /// Watch the fleet, and read records.
     Read,
 }
 
 impl Role {
     const ALL: [Self; 3] = [Self::Tune, Self::Work, Self::Read];
 
-    /// The role of the database that people and machines are members of.
+    /// The database role that users are members of.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Role {
         }
     }
 
-    /// What its members may call.
+    /// The functions that its members may call.
     fn functions(self) -> &'static [&'static str] {
         match self {
             Self::Tune => &[
@@ -90,13 +90,14 @@ impl Role {
 }
 
 impl Fleet {
-    /// Makes what the queue needs beside the records, or brings it up to date. Takes an owner of the schema who may make roles.
+    /// Installs the queue beside the records, or upgrades it. Requires an owner of the schema who
+    /// may create roles.
     ///
     /// # Errors
     /// If the server cannot be reached, refuses, or has a newer version.
     pub fn install(url: &Url) -> Result<Self> {
-        // The tables of records, first of all.
-        drop(PostgresStore::open(url, Options::default())?);
+        // First, the tables of records.
+        drop(PostgresStore::open(url, StoreOptions::default())?);
         let mut fleet = Self::connect(url)?;
         let tables = match fleet.version()? {
             Some(VERSION) => return Ok(fleet),
@@ -129,7 +130,7 @@ impl Fleet {
         );
         let made = fleet.batch(&sql);
         if made.is_err() {
-            // Somebody else may have been quicker.
+            // Another process may have been faster.
             let _ = fleet.batch("ROLLBACK");
             if fleet.version()? != Some(VERSION) {
                 made?;
@@ -145,8 +146,8 @@ impl Fleet {
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    /// Takes from everybody what PostgreSQL lets all users of a database do and what could fill a disk: temporary tables and large
-    /// objects. Takes a superuser, and a database that nobody else uses.
+    /// Revokes default rights of all users that could fill a disk: temporary tables and large
+    /// objects. Requires a superuser, and a database used only by the fleet.
     ///
     /// # Errors
     /// If the server refuses.
@@ -165,7 +166,7 @@ impl Fleet {
         )
     }
 
-    /// Makes a class of machines, unless it is there.
+    /// Creates a class of machines, unless it exists.
     ///
     /// # Errors
     /// If the server refuses.
@@ -173,8 +174,7 @@ impl Fleet {
         self.query("SELECT add_class($1)", &[&name]).map(|_| ())
     }
 
-    /// Lets a user of the database do something: the user may call the functions of the role, and no statement takes
-    /// longer than some seconds.
+    /// Grants a role to a database user, and limits the time of the user's statements.
     ///
     /// # Errors
     /// If the name is not made of letters, digits and `_`, or the server refuses.
@@ -191,7 +191,7 @@ impl Fleet {
         ))
     }
 
-    /// Lets a user work for a class.
+    /// Permits a user to work for a class.
     ///
     /// # Errors
     /// If the server refuses.
@@ -199,7 +199,8 @@ impl Fleet {
         self.query("SELECT permit($1::text::name, $2)", &[&user, &class]).map(|_| ())
     }
 
-    /// Sets a worker aside with a reason, or takes it back without one; how many have this name.
+    /// Quarantines a worker with a reason, or releases it without one; returns how many have this
+    /// name.
     ///
     /// # Errors
     /// If the server refuses.
@@ -207,7 +208,8 @@ impl Fleet {
         self.ask("SELECT quarantine($1, $2)", &[&worker, &reason]).map(i32::unsigned_abs)
     }
 
-    /// Removes what the queue keeps of runs that began this long ago and are over; how many items. Their trials stay.
+    /// Removes the queue's data of runs that began at least this long ago and are over; returns the
+    /// number of items. Their trials stay.
     ///
     /// # Errors
     /// If the server refuses.
@@ -215,7 +217,7 @@ impl Fleet {
         self.ask::<i64>("SELECT forget($1)", &[&older.as_secs_f64()]).map(i64::unsigned_abs)
     }
 
-    /// Gives a worker no more items; how many have this name.
+    /// Drains a worker: it gets no more items; returns how many have this name.
     ///
     /// # Errors
     /// If the server refuses.
@@ -224,7 +226,7 @@ impl Fleet {
     }
 }
 
-/// Makes a role that nobody signs in with. Roles belong to all databases of a server, so it may be there.
+/// Creates a role without login. Roles belong to all databases of a server, so it may exist.
 fn make_role(role: Role) -> String {
     let name = role.name();
     format!(

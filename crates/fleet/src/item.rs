@@ -1,32 +1,32 @@
-//! What is put into the queue.
+//! Runs and items in the queue.
 
 use std::time::Duration;
 
 use tensorwright_records::{Key, Origin, ProgramInfo, RunInfo};
 
-/// A run whose candidates others try.
+/// A run whose candidates the fleet tries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What it tunes.
+    /// Its key.
     pub key: Key,
-    /// The program: its text is what workers build from.
+    /// The program; workers build its text.
     pub program: ProgramInfo,
-    /// How it was started.
+    /// Its settings.
     pub info: RunInfo,
-    /// The class of machines that its candidates are for.
+    /// The class of machines for its candidates.
     pub class: String,
-    /// From 0, which comes first, to 3.
+    /// Its priority, from 0 (first) to 3.
     pub priority: u8,
-    /// Its share of the class, beside other runs: from 1 to 100.
+    /// Its weight among runs of the class: from 1 to 100.
     pub weight: u8,
-    /// The seed of the inputs that results are checked with.
+    /// The seed of the inputs for checking results.
     pub input_seed: u64,
-    /// How long it may take; then what waits is dropped.
+    /// The longest life of the run; then its waiting items are dropped.
     pub time: Duration,
 }
 
 impl Run {
-    /// A run with the usual priority, weight and time.
+    /// A run with the default priority, weight and time.
     #[must_use]
     pub fn new(key: Key, program: ProgramInfo, info: RunInfo, class: &str) -> Self {
         let input_seed = info.seed;
@@ -47,11 +47,11 @@ impl Run {
 /// A candidate of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Its number in the run: the same number once more is the same item.
+    /// Its number in the run: the same number is the same item.
     pub number: u64,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
-    /// The way to compute the program that its point belongs to; empty if it has no point.
+    /// The algorithm that its point belongs to; empty without a point.
     pub algorithm: String,
     /// The point of that algorithm's space.
     pub point: Vec<u32>,

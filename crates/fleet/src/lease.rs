@@ -1,14 +1,14 @@
-//! What is handed out, and what comes back.
+//! Leases and completions of items.
 
 use std::collections::BTreeMap;
 
 use tensorwright_outcome::{Outcome, Timing};
 
-/// The number of a worker that has joined.
+/// The id of a worker that has joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub(crate) i64);
 
-/// The right to complete an item: nobody can guess it, and it is taken away when it is over.
+/// The right to complete an item: an unguessable token, revoked when it expires.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lease {
     /// The row of the run, for [`Fleet::assignment`](crate::Fleet::assignment).
@@ -19,31 +19,31 @@ pub struct Lease {
     pub token: String,
 }
 
-/// An item that was leased.
+/// A leased item.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Leased {
-    /// The right to complete it.
+pub struct LeasedItem {
+    /// Its lease.
     pub lease: Lease,
-    /// How many workers have begun with it, this one counted.
+    /// The number of workers that have started it, including this one.
     pub attempts: u32,
-    /// The schedule; of finals, a [`finals_text`](crate::finals_text).
+    /// The schedule, or a [`finals_text`](crate::finals_text).
     pub schedule: String,
     /// Whether it is finals: several schedules that are timed in turns.
     pub is_finals: bool,
-    /// The best seconds of the run, beside which it may be cut short.
+    /// The best seconds of the run, against which it may be cut short.
     pub best: Option<f64>,
 }
 
-/// What is to be known of a run before its items can be tried.
+/// The data of a run that a worker needs to try its items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The name of the run.
     pub run: String,
     /// The class of machines.
     pub class: String,
-    /// The seed of the inputs that results are checked with.
+    /// The seed of the inputs for checking results.
     pub input_seed: u64,
-    /// The hash of the program, which its text has to have.
+    /// The hash of the program, which its text must have.
     pub program: String,
     /// The name of the definition.
     pub def: String,
@@ -57,20 +57,20 @@ pub struct Assignment {
     pub threads: u32,
     /// The versions of Tensorwright and of the compiler under it.
     pub compiler: String,
-    /// With which numbers sums may be computed.
+    /// The precision.
     pub precision: String,
 }
 
-/// What became of an item, for whoever holds its lease.
+/// The outcome of a leased item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
-    /// The right to complete it.
+    /// Its lease.
     pub lease: Lease,
     /// What became of it.
     pub outcome: Outcome,
 }
 
-/// Completions column by column, as the server takes them.
+/// Completions as columns, for the server.
 #[derive(Default)]
 pub(crate) struct Columns {
     pub(crate) runs: Vec<i64>,
@@ -107,14 +107,14 @@ impl Columns {
     }
 }
 
-/// The text of an outcome that is not a time, cut where it is longer than the server takes.
+/// The text of an outcome other than a time, cut to the server's limit.
 fn detail(outcome: &Outcome) -> String {
     const MOST: usize = 60_000;
     let text = serde_json::to_string(outcome).unwrap_or_default();
     if text.len() <= MOST {
         return text;
     }
-    // JSON writes a character as six at most.
+    // JSON encodes a character in at most six.
     let short = |text: &str| text.chars().take(MOST / 24).collect::<String>();
     let cut = match outcome {
         Outcome::Illegal { rule, reason } => {
@@ -130,18 +130,18 @@ fn detail(outcome: &Outcome) -> String {
     serde_json::to_string(&cut).unwrap_or_default()
 }
 
-/// What became of an item, for its run.
+/// The outcome of an item, for its run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcomes {
+pub struct ItemOutcome {
     /// The number of the item.
     pub number: u64,
     /// What became of it.
     pub outcome: Outcome,
-    /// When it was known: seconds since the run began.
+    /// The seconds from the start of the run to its outcome.
     pub elapsed: f64,
-    /// The name of the worker; `None` if several lost it.
+    /// The name of the worker; `None` if several workers lost it.
     pub worker: Option<String>,
-    /// How many workers have begun with it.
+    /// The number of workers that have started it.
     pub attempts: u32,
 }
 

@@ -1,9 +1,11 @@
-//! A fleet: many machines tune together, and nothing is lost or counted twice.
+//! A queue through which many machines tune together.
 //!
-//! A run puts candidates into a queue on a PostgreSQL server: a program's text, a schedule's text, a seed, and never machine
-//! code. Workers lease some of them for a while, build, check and time them, and complete each in the transaction that writes
-//! its trial to the [records](tensorwright_records). A lease that is over is handed to somebody else, and whoever held it before is
-//! told so (`Answer::Fenced`). The queue is a handful of functions in the database; roles may call these and touch no table.
+//! A run puts candidates into a queue on a PostgreSQL server: a program's text, a schedule's text,
+//! a seed, and never machine code. Workers lease items for a limited time, build, check and time
+//! them, and complete each in the transaction that writes its trial to the
+//! [records](tensorwright_records), so that nothing is lost or counted twice. An expired lease goes
+//! to another worker, and its former holder gets `CompletionStatus::Fenced`. The queue is a few
+//! database functions; roles may call these and touch no table.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -25,11 +27,11 @@
 //! | --- | --- |
 //! | `sql/` | the tables and functions of the queue |
 //! | `fleet.rs` | [`Fleet`]: a connection to them |
-//! | `driver.rs` | what the process of a run asks: to be its only driver, what is known of it, and to end it |
-//! | `watch.rs` | what is going on, for whoever looks |
-//! | `item.rs`, `lease.rs` | what is put in, and what is handed out |
-//! | `row.rs` | what the server answers, of which nothing is taken for granted |
-//! | `install.rs` | making the tables, roles and permits |
+//! | `driver.rs` | the driver's requests: take over a run, read its history, end it |
+//! | `watch.rs` | the status of classes, workers and runs |
+//! | `item.rs`, `lease.rs` | items, and their leases |
+//! | `row.rs` | validated answers of the server |
+//! | `install.rs` | installs tables, roles and permits |
 
 mod driver;
 mod fleet;
@@ -41,9 +43,11 @@ mod row;
 mod tests;
 mod watch;
 
-pub use driver::{Declaration, DeclaredBest, Driver, Finalist, Held, Past, finals_of, finals_text};
-pub use fleet::{Answer, Fleet, Swept, passes};
+pub use driver::{
+    Declaration, DeclaredBest, Driver, DriverStatus, Finalist, PastItem, finals_of, finals_text,
+};
+pub use fleet::{CompletionStatus, Fleet, SweepReport, passes};
 pub use install::{Role, VERSION};
 pub use item::{Item, Run};
-pub use lease::{Assignment, Completion, Lease, Leased, Outcomes, WorkerId};
+pub use lease::{Assignment, Completion, ItemOutcome, Lease, LeasedItem, WorkerId};
 pub use watch::{Kinds, RunStatus, Sample, Status, WorkerStatus};

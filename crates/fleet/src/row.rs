@@ -1,9 +1,9 @@
-//! [`Row`]: an answer of the server, of which nothing is taken for granted.
+//! [`Row`]: a row of the server's answer, validated when read.
 
 use tensorwright_records::postgres::FromSql;
 use tensorwright_records::{Error, Location, Result, postgres};
 
-/// What a column can be read as.
+/// Types that columns can be read as.
 pub(crate) trait FromRow: for<'a> FromSql<'a> {}
 
 impl<T: for<'a> FromSql<'a>> FromRow for T {}
@@ -19,11 +19,11 @@ impl Row {
         Self { row, at: at.clone() }
     }
 
-    /// The value of a column, or that a function answers something else than it should.
+    /// The value of a column, or an error for an unexpected type.
     pub(crate) fn get<T: FromRow>(&self, place: usize) -> Result<T> {
         let failed = |error: &dyn std::fmt::Display| Error::Database {
             at: self.at.clone(),
-            detail: format!("an answer is not what was asked for: {error}"),
+            detail: format!("the server answered with an unexpected type: {error}"),
         };
         self.row.try_get(place).map_err(|error| failed(&error))
     }

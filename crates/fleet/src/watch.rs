@@ -1,4 +1,4 @@
-//! What is going on, for whoever looks.
+//! The status of classes, workers and runs.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use crate::row::Row;
 /// Outcomes by kind, in the order of [`tensorwright_outcome::Outcome::kind_index`].
 pub type Kinds = [u64; 7];
 
-/// What is going on in a class.
+/// The status of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The name of the class.
     pub class: String,
     /// Items that wait.
     pub ready: u64,
-    /// Items that somebody holds.
+    /// Leased items.
     pub leased: u64,
     /// Items whose outcome is known.
     pub done: u64,
-    /// Workers that were there in the last two minutes.
+    /// Workers seen in the last two minutes.
     pub workers: u64,
-    /// Workers that are set aside.
+    /// Quarantined workers.
     pub quarantined: u64,
     /// Runs that are not over.
     pub runs: u64,
-    /// What is done, by kind of outcome.
+    /// Completed items by kind of outcome.
     pub kinds: Kinds,
 }
 
@@ -40,15 +40,15 @@ pub struct WorkerStatus {
     pub class: String,
     /// `busy`, `idle`, `draining`, `gone` or `set aside`.
     pub state: String,
-    /// Why it is set aside.
+    /// Why it is quarantined.
     pub reason: Option<String>,
-    /// The seconds since its last sign of life.
+    /// The seconds since its last heartbeat.
     pub seen: f64,
-    /// What its probe said last.
+    /// Its last probe.
     pub probe: Option<f64>,
     /// Items that it holds.
     pub held: u64,
-    /// What it completed, by kind of outcome.
+    /// Its completed items by kind of outcome.
     pub kinds: Kinds,
 }
 
@@ -63,17 +63,17 @@ pub struct RunStatus {
     pub def: String,
     /// Its sizes, by name.
     pub sizes: BTreeMap<String, i64>,
-    /// What proposes.
+    /// The strategy.
     pub strategy: String,
-    /// Whose it is.
+    /// Its owner.
     pub owner: String,
     /// Items in all.
     pub items: u64,
     /// Items that wait.
     pub waiting: u64,
-    /// Items that somebody holds.
+    /// Leased items.
     pub held: u64,
-    /// Items that were dropped, since it was over first.
+    /// Items dropped because the run ended first.
     pub dropped: u64,
     /// The best seconds so far.
     pub best: Option<f64>,
@@ -91,25 +91,25 @@ impl RunStatus {
     }
 }
 
-/// How much was going on at a moment.
+/// The activity of a class at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// The class.
     pub class: String,
-    /// How many seconds ago.
+    /// Its age in seconds.
     pub age: f64,
-    /// Items whose outcome was known.
+    /// Items with known outcomes.
     pub done: u64,
     /// Items that waited.
     pub ready: u64,
-    /// Items that somebody held.
+    /// Leased items.
     pub leased: u64,
-    /// Workers that were there.
+    /// Active workers.
     pub workers: u64,
 }
 
 impl Fleet {
-    /// What is going on, class by class.
+    /// The status of each class.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -130,7 +130,7 @@ impl Fleet {
         rows.iter().map(read).collect()
     }
 
-    /// Workers that were there in the last hour, and those that are set aside.
+    /// Workers seen in the last hour, and quarantined ones.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -151,7 +151,7 @@ impl Fleet {
         rows.iter().map(read).collect()
     }
 
-    /// At most so many runs: those that are not over, then the latest.
+    /// At most `limit` runs: those that are not over, then the latest.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -178,7 +178,7 @@ impl Fleet {
         rows.iter().map(read).collect()
     }
 
-    /// When a run found its best times: seconds since it began, and seconds of a call.
+    /// A run's best-so-far curve: seconds since it began, and seconds of a call.
     ///
     /// # Errors
     /// If the server cannot be asked.
@@ -187,7 +187,7 @@ impl Fleet {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// What was going on in so many seconds before now, class by class, the oldest first.
+    /// The activity of each class in the last `seconds` seconds, the oldest first.
     ///
     /// # Errors
     /// If the server cannot be asked.

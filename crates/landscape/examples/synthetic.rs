@@ -73,7 +73,7 @@ fn main() -> Result<(), LandscapeError> {
     let strategies: Vec<_> = chosen.filter(|s| s.name != "exhaustive").collect();
     for model in &MODELS {
         let landscape = landscape(model)?;
-        // The processor time of the thread: other work on the machine does not count.
+        // The CPU time of the thread: other work on the machine does not count.
         let clock = || {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
             Duration::try_from(time).map_or(0.0, |time| time.as_secs_f64())

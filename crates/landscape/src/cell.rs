@@ -1,24 +1,24 @@
-//! [`Cell`]: an outcome in a few bytes.
+//! [`Cell`]: a compact encoding of an outcome.
 
 use tensorwright_outcome::{Outcome, Phase, Timing};
 
-/// Bits of a time's mantissa that are kept: one part in 8192, far below the noise of a measurement.
+/// Mantissa bits of times: one part in 8192, far below measurement noise.
 const MANTISSA: u32 = 13;
 
-/// Distinct reasons that are kept; the others are told as one.
+/// The most distinct reasons; the others share one text.
 const MOST_REASONS: usize = 254;
 
-/// What is told of the others.
+/// The text of the other reasons.
 const OTHER: &str = "(another reason)";
 
-/// An outcome in a few bytes: what a search learns from, and a reason for a person.
+/// An outcome in a few bytes: what a search learns from, and a readable reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cell {
-    /// The place of the kind in [`Outcome::KINDS`].
+    /// The index of the kind in [`Outcome::KINDS`].
     pub(crate) kind: u8,
     /// The seconds of a measured point, rounded; 0 for others.
     pub(crate) seconds: f32,
-    /// For a measured point the spread in units of 0.5 %; for others the number of the reason.
+    /// For a measured point its spread in units of 0.5 %; for others the number of the reason.
     pub(crate) detail: u8,
 }
 
@@ -27,12 +27,12 @@ pub(crate) struct Cell {
 pub(crate) struct Reasons(pub(crate) Vec<String>);
 
 impl Cell {
-    /// A point that was measured and whose time is a number.
+    /// The seconds of a measured point.
     pub(crate) fn measured(self) -> Option<f64> {
         (self.kind == 0).then_some(f64::from(self.seconds))
     }
 
-    /// Whether the fields fit together; those of a file may not.
+    /// Whether the fields are consistent; those of a file may not be.
     pub(crate) fn is_sound(self, reasons: &Reasons) -> bool {
         match self.kind {
             0 => self.seconds.is_finite() && self.seconds > 0.0,
@@ -44,7 +44,7 @@ impl Cell {
         }
     }
 
-    /// The outcome that it stands for.
+    /// Decodes the outcome.
     pub(crate) fn outcome(self, reasons: &Reasons) -> Outcome {
         let number = usize::from(self.detail).checked_sub(1);
         let reason = number.and_then(|n| reasons.0.get(n)).cloned().unwrap_or_default();
@@ -67,14 +67,14 @@ impl Cell {
 }
 
 impl Reasons {
-    /// The cell of an outcome. A time that is no positive number is a wrong result.
+    /// Encodes an outcome. A time that is not a positive number becomes a wrong result.
     pub(crate) fn cell(&mut self, outcome: &Outcome) -> Cell {
         let kind = outcome.kind_index() as u8;
         match outcome.timing() {
             Some(timing) => {
                 let seconds = rounded(timing.seconds as f32);
                 if !(seconds.is_finite() && seconds > 0.0) {
-                    let detail = self.number("the time is no positive number");
+                    let detail = self.number("the time is not a positive number");
                     return Cell { kind: 3, seconds: 0.0, detail };
                 }
                 let detail = (timing.spread * 200.0).round().clamp(0.0, 255.0) as u8;
@@ -104,7 +104,7 @@ impl Reasons {
     }
 }
 
-/// A number with fewer bits, so that it compresses.
+/// Rounds a number to fewer bits, so that it compresses.
 fn rounded(x: f32) -> f32 {
     let dropped = f32::MANTISSA_DIGITS - 1 - MANTISSA;
     let half = 1u32 << (dropped - 1);

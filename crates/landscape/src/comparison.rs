@@ -1,4 +1,4 @@
-//! [`Comparison`]: strategies beside each other on a landscape.
+//! [`Comparison`]: compares strategies on a landscape.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,24 +8,24 @@ use tensorwright_search::Strategy;
 
 use crate::{Landscape, Quartiles, Replay, Trace, replay};
 
-/// The shares of the optimum that are looked for.
+/// The shares of the optimum to reach.
 const LEVELS: [f64; 3] = [0.90, 0.95, 0.99];
 
-/// The numbers of trials after which the best is looked at.
+/// The trial counts at which the best is reported.
 const MOMENTS: [usize; 3] = [50, 200, 500];
 
-/// How strategies are compared.
+/// The setup of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Experiment {
     /// The number of runs of a strategy; their seeds are 0, 1, 2 and so on.
     pub seeds: u64,
     /// The trials of a run.
     pub trials: usize,
-    /// How many points are asked for at a time.
+    /// The number of points requested at a time.
     pub batch: usize,
-    /// Whether runs begin at the points of [`Provenance::start`](crate::Provenance::start).
+    /// Whether runs start at the points of [`Provenance::start`](crate::Provenance::start).
     pub start: bool,
-    /// How many runs go on at the same time.
+    /// The number of concurrent runs.
     pub threads: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for Experiment {
     }
 }
 
-/// Strategies beside each other on a landscape.
+/// The results of strategies on a landscape.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// The points of the landscape.
@@ -50,42 +50,42 @@ pub struct Comparison {
     pub rows: Vec<Row>,
 }
 
-/// How a strategy fared over all seeds.
+/// The results of a strategy over all seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Its name.
     pub strategy: &'static str,
-    /// How soon it came near the optimum.
+    /// Trials to reach each share of the optimum.
     pub reach: Vec<Reach>,
-    /// How near it was after a number of trials.
+    /// The share of the optimum after each trial count.
     pub after: Vec<After>,
-    /// The mean time that the strategy itself took for a trial.
+    /// The strategy's own mean time per trial.
     pub own_seconds_per_trial: f64,
 }
 
-/// How soon a strategy came near the optimum.
+/// Trials to reach a share of the optimum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reach {
     /// The share of the optimum's speed.
     pub level: f64,
-    /// The trials that it took.
+    /// The number of trials needed.
     pub trials: Quartiles,
-    /// The number of runs that got there at all.
+    /// The number of runs that reached it.
     pub reached: usize,
 }
 
-/// How near a strategy was to the optimum.
+/// The share of the optimum after some trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct After {
-    /// After so many trials.
+    /// The number of trials.
     pub trials: usize,
     /// The share of the optimum's speed; 0 if nothing was measured.
     pub share: Quartiles,
 }
 
 impl Comparison {
-    /// Runs all strategies with all seeds. The clock gives the seconds of the thread that reads it;
-    /// progress is told the runs that are done and all.
+    /// Runs all strategies with all seeds. `clock` returns the seconds of the calling thread;
+    /// `progress` receives the number of finished runs and of all runs.
     #[must_use]
     pub fn run(
         landscape: &Landscape,
@@ -105,7 +105,7 @@ impl Comparison {
     }
 }
 
-/// The runs of all strategies with all seeds, in this order whichever thread did them.
+/// The runs of all strategies with all seeds, in this order whichever thread ran them.
 fn traces(
     landscape: &Landscape,
     strategies: &[&Strategy],

@@ -1,8 +1,8 @@
-//! [`LandscapeError`]: why there is no landscape.
+//! [`LandscapeError`]: errors of making or decoding landscapes.
 
 use std::fmt;
 
-/// Why bytes or outcomes are no landscape.
+/// Why bytes or outcomes do not make a landscape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandscapeError {
     message: String,

@@ -1,6 +1,6 @@
-//! The file of a landscape: a few bytes per point.
+//! The file format of landscapes, with a few bytes per point.
 //!
-//! Eight bytes say what it is; the rest is one zlib stream, whose checksum notices damage:
+//! Eight magic bytes, then one zlib stream, whose checksum detects damage:
 //!
 //! ```text
 //! u32     length of the header
@@ -23,16 +23,16 @@ use crate::cell::{Cell, Reasons};
 use crate::landscape::{MOST_PARAMETERS, MOST_POINTS};
 use crate::{Landscape, LandscapeError, Provenance};
 
-/// What a file starts with; the last byte is the version.
+/// The magic bytes of a file; the last one is the version.
 const MAGIC: &[u8; 8] = b"TWLANDS\x01";
 
-/// The most bytes that a file may unfold to.
+/// The most bytes that a file may decompress to.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The most bytes of a header.
 const MOST_HEADER: usize = 32 << 20;
 
-/// Bytes of a number of 128 bits, seven bits each.
+/// The most bytes of a 128-bit number, seven bits each.
 const MOST_DIGITS: u32 = 19;
 
 #[derive(Serialize)]
@@ -54,10 +54,10 @@ struct HeaderIn {
 }
 
 impl Landscape {
-    /// The bytes of its file.
+    /// Encodes the file.
     ///
     /// # Errors
-    /// If it is larger than a reader would accept.
+    /// If it is larger than readers accept.
     pub fn encode(&self) -> Result<Vec<u8>, LandscapeError> {
         let space = self.space();
         let header = HeaderOut {
@@ -83,10 +83,10 @@ impl Landscape {
         compress(&bytes)
     }
 
-    /// The landscape of a file's bytes.
+    /// Decodes a file.
     ///
     /// # Errors
-    /// If they are damaged, or not those of a landscape.
+    /// If the bytes are damaged or not a landscape.
     pub fn decode(bytes: &[u8]) -> Result<Self, LandscapeError> {
         let bytes = decompress(bytes)?;
         let mut reader = Reader { rest: &bytes };
@@ -180,7 +180,7 @@ fn write_points(radices: &[u32], points: &[Point], to: &mut Vec<u8>) {
     }
 }
 
-/// What is left of a file.
+/// Reads the rest of a file.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
             let seconds = if *kind == 0 { seconds.next().unwrap_or(0.0) } else { 0.0 };
             let cell = Cell { kind: *kind, seconds, detail: *detail };
             let sound = cell.is_sound(reasons).then_some(cell);
-            sound.ok_or_else(|| damaged("an outcome is none"))
+            sound.ok_or_else(|| damaged("an outcome is invalid"))
         };
         kinds.iter().zip(details).map(&mut cell).collect()
     }

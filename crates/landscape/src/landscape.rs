@@ -1,4 +1,4 @@
-//! [`Landscape`]: points of a space and what became of them.
+//! [`Landscape`]: recorded outcomes of a space's points.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) const MOST_POINTS: usize = 1 << 22;
 /// The most parameters of a space.
 pub(crate) const MOST_PARAMETERS: usize = 256;
 
-/// Where a landscape comes from, for people.
+/// The origin of a landscape, for readers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The text of the program.
@@ -26,20 +26,20 @@ pub struct Provenance {
     pub def: String,
     /// Its sizes.
     pub sizes: BTreeMap<String, i64>,
-    /// The key under which records of it are kept.
+    /// The key of its records.
     pub key: String,
     /// The machine on which it was measured.
     pub machine: String,
     /// How it was measured.
     pub method: String,
-    /// Whether every legal point was measured, or a sample.
+    /// Whether it has every legal point, or a sample.
     pub complete: bool,
-    /// Points near the default schedule, which a tuning run would start from.
+    /// Points near the default schedule, where a tuning run would start.
     #[serde(default)]
     pub start: Vec<Point>,
 }
 
-/// Points of a space and what became of them.
+/// Points of a space with their outcomes.
 #[derive(Debug, Clone)]
 pub struct Landscape {
     origin: Provenance,
@@ -49,10 +49,10 @@ pub struct Landscape {
     pub(crate) reasons: Reasons,
 }
 
-/// The rules of a space in which exactly the recorded points are legal.
+/// Makes exactly the recorded points legal.
 #[derive(Debug)]
 struct Recorded {
-    /// In the order of their numbers.
+    /// Ordered by their numbers.
     points: Vec<Point>,
     places: HashMap<Point, u32>,
 }
@@ -71,10 +71,10 @@ impl Rules for Recorded {
 }
 
 impl Landscape {
-    /// The landscape of these outcomes; the last one of a point counts.
+    /// A landscape of these outcomes; the last one of a point counts.
     ///
     /// # Errors
-    /// If a point is not one of the space, or there are too many.
+    /// If a point is outside the space, or there are too many.
     pub fn new(
         origin: Provenance,
         parameters: Vec<Parameter>,
@@ -113,19 +113,19 @@ impl Landscape {
         Ok(Self { origin, space: Arc::new(space), recorded, cells, reasons })
     }
 
-    /// Where it comes from.
+    /// Its origin.
     #[must_use]
     pub fn origin(&self) -> &Provenance {
         &self.origin
     }
 
-    /// The space, in which exactly the recorded points are legal.
+    /// The space; exactly the recorded points are legal.
     #[must_use]
     pub fn space(&self) -> Arc<SearchSpace> {
         self.space.clone()
     }
 
-    /// What identifies the space: a hash of its parameters with all their values.
+    /// Identifies the space: a hash of its parameters with all values.
     ///
     /// # Errors
     /// If the parameters cannot be written.
@@ -135,14 +135,14 @@ impl Landscape {
         Ok(Sha256::digest(&text)[..16].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The recorded points in the order of their numbers.
+    /// The recorded points, ordered by their numbers.
     #[must_use]
     pub fn points(&self) -> &[Point] {
         &self.recorded.points
     }
 
-    /// What became of a point; `None` if it was not recorded. The times are those of the record up
-    /// to one part in ten thousand; of a failure the kind and the first line of the reason are kept.
+    /// The outcome of a point; `None` if it was not recorded. Times are rounded to one part in ten
+    /// thousand; failures keep their kind and the first line of the reason.
     #[must_use]
     pub fn outcome(&self, point: &Point) -> Option<Outcome> {
         let place = self.recorded.places.get(point)?;
@@ -165,7 +165,7 @@ impl Landscape {
         all
     }
 
-    /// How many points ended in which way.
+    /// Counts of outcomes.
     #[must_use]
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();

@@ -1,8 +1,9 @@
-//! Recorded landscapes: every legal point of a space, or a sample of them, measured once.
+//! Recorded landscapes: outcomes of a space's points for replaying searches.
 //!
-//! A search that runs on a [`Landscape`] is told what was recorded instead of what is measured, so
-//! that a comparison of searches takes seconds, gives the same answer everywhere, and can be repeated
-//! by anybody. A landscape stands alone: its file carries the parameters with all their values.
+//! A landscape has every legal point of a space, or a sample, measured once. A search on a
+//! [`Landscape`] receives recorded outcomes instead of new measurements, so that comparing searches
+//! takes seconds, gives the same answer everywhere, and can be repeated by anyone. A landscape is
+//! self-contained: its file has the parameters with all their values.
 //!
 //! ```
 //! use tensorwright_landscape::{Comparison, Landscape, Provenance, Experiment};

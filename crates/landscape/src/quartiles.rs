@@ -1,15 +1,15 @@
-//! [`Quartiles`]: the middle of some numbers, and how far they spread.
+//! [`Quartiles`]: the median and quartiles of numbers.
 
 use serde::Serialize;
 
 /// The median and the quartiles; an infinite one stands for "never" and is written as `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Quartiles {
-    /// A quarter of the numbers is smaller.
+    /// The first quartile.
     pub lower: f64,
-    /// Half of them.
+    /// The median.
     pub median: f64,
-    /// Three quarters of them.
+    /// The third quartile.
     pub upper: f64,
 }
 
@@ -26,13 +26,13 @@ impl Quartiles {
     }
 }
 
-/// The quantile of sorted numbers, between two of them in proportion.
+/// A quantile of sorted numbers, interpolated linearly.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::INFINITY };
     let place = share * last as f64;
     let (below, part) = (place.floor() as usize, place.fract());
     let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
-    // Zero times infinity is no number.
+    // Zero times infinity is NaN.
     if part == 0.0 || low == high { low } else { low + part * (high - low) }
 }
 

@@ -1,20 +1,20 @@
-//! [`replay`]: a search on a landscape.
+//! [`replay`]: runs a search on a landscape.
 
 use tensorwright_search::{Observation, Proposal, Strategy, StrategySettings};
 use tensorwright_space::Point;
 
 use crate::Landscape;
 
-/// How a search is replayed.
+/// The setup of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
-    /// Decides every random choice.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The most points that are tried.
+    /// The most points to try.
     pub trials: usize,
-    /// How many points are asked for at a time.
+    /// The number of points requested at a time.
     pub batch: usize,
-    /// Whether the search is told the points of [`Provenance::start`](crate::Provenance::start).
+    /// Whether the search starts at the points of [`Provenance::start`](crate::Provenance::start).
     pub start: bool,
 }
 
@@ -24,18 +24,18 @@ impl Default for Replay {
     }
 }
 
-/// What a search tried.
+/// The trials of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     /// The strategy's name.
     pub strategy: &'static str,
-    /// The points in the order in which they were tried.
+    /// The tried points in order.
     pub trials: Vec<Trial>,
-    /// The seconds that the strategy itself took.
+    /// The strategy's own seconds.
     pub own_seconds: f64,
 }
 
-/// A point that was tried.
+/// A tried point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// The point.
@@ -45,14 +45,14 @@ pub struct Trial {
 }
 
 impl Trace {
-    /// The seconds of the best of the first so many trials.
+    /// The best seconds of the first `trials` trials.
     #[must_use]
     pub fn best_after(&self, trials: usize) -> Option<f64> {
         let measured = self.trials.iter().take(trials).filter_map(|trial| trial.seconds);
         measured.min_by(f64::total_cmp)
     }
 
-    /// The number of trials after which the best took at most so many seconds.
+    /// The number of trials until the best takes at most `seconds`.
     #[must_use]
     pub fn trials_to(&self, seconds: f64) -> Option<usize> {
         let good = |trial: &Trial| trial.seconds.is_some_and(|s| s <= seconds);
@@ -60,8 +60,8 @@ impl Trace {
     }
 }
 
-/// Lets a strategy search a landscape: the same for the same seed. The clock gives seconds, and is
-/// read around every call of the strategy.
+/// Runs a strategy on a landscape; deterministic for a seed. `clock` returns seconds and is read
+/// around every call of the strategy.
 pub fn replay(
     landscape: &Landscape,
     strategy: &Strategy,
@@ -79,7 +79,7 @@ pub fn replay(
         let begin = clock();
         let proposal = search.propose(at_most);
         own_seconds += clock() - begin;
-        // Everything that went out came back, so there is nothing to wait for.
+        // All outcomes have been reported, so there is nothing to wait for.
         let Proposal::Points(points) = proposal else { break };
         let observations: Vec<Observation> = points
             .into_iter()

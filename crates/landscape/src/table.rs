@@ -1,4 +1,4 @@
-//! A comparison as text.
+//! Formats a comparison as a text table.
 //!
 //! ```text
 //! strategy    90 %            95 %            99 %            after 50           own time

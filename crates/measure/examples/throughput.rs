@@ -1,6 +1,8 @@
-//! How many verified trials a second: `cargo run --release -p tensorwright-measure --example throughput`,
-//! after `cargo build --release -p tensorwright-measure`. Variants of the default schedule of a matrix
-//! product of 1024 on one thread; with `--default`, the default schedule again and again.
+//! Measures verified trials per second.
+//!
+//! Run `cargo build --release -p tensorwright-measure`, then `cargo run --release -p
+//! tensorwright-measure --example throughput`. It tries variants of the default schedule of a
+//! matrix product of 1024 on one thread; with `--default`, the default schedule again and again.
 #![allow(clippy::print_stdout, reason = "prints what it measured")]
 
 use std::time::{Duration, Instant};

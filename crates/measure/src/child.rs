@@ -1,8 +1,8 @@
-//! [`Child`]: a child process as its parent sees it.
+//! [`Child`]: the parent's handle of a child process.
 //!
-//! Children are started by one thread that lives as long as the measurement: the system sends the
-//! signal that ends a child with its parent when the *thread* that started it ends. One more thread per
-//! child reads its messages, and one its standard error.
+//! One long-lived thread starts all children: the system signals a child to end when the *thread*
+//! that started it ends. Each child has one more thread that reads its messages, and one that reads
+//! its standard error.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,41 +21,40 @@ use serde::Serialize;
 use crate::protocol::{self, Frame};
 use crate::{MeasureError, WorkerCommand, system};
 
-/// How much of a child's standard error is kept: its end, where the reason is.
+/// The bytes of a child's standard error to keep: the end, which has the reason.
 const MOST_STDERR: usize = 8 << 10;
 
-/// How long a child may take to accept a message. It accepts them whenever it has nothing else to
-/// do, and is only sent one then.
+/// How long a child may take to accept a message. It is only sent one while it is idle.
 const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long the rest of a dead child's standard error is waited for.
+/// How long to wait for the rest of a dead child's standard error.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// What a child does.
+/// The role of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Builder,
     Runner,
 }
 
-/// What happened in a child.
+/// An event of a child.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// Which child, by its number.
+    /// The number of the child.
     pub(crate) child: u64,
-    /// A message, `None` for the end of messages, or why what came is none.
+    /// A message, `None` at the end of messages, or the error of a malformed one.
     pub(crate) what: io::Result<Option<Frame>>,
 }
 
 /// A running child process. Dropping it ends the process and waits until it is gone.
 #[derive(Debug)]
 pub(crate) struct Child {
-    /// No two children of a measurement have the same.
+    /// Unique among the children of a measurer.
     pub(crate) number: u64,
     process: process::Child,
     socket: UnixStream,
     stderr: Arc<Mutex<Vec<u8>>>,
-    /// Closed when all of the standard error was read.
+    /// Closed when the standard error has been read to its end.
     stderr_end: Receiver<()>,
     is_ended: bool,
 }
@@ -73,8 +72,8 @@ pub(crate) struct End {
 
 /// The thread that starts children.
 #[derive(Debug)]
-pub(crate) struct Nursery {
-    orders: Option<Sender<Order>>,
+pub(crate) struct Spawner {
+    orders: Option<Sender<SpawnRequest>>,
     thread: Option<JoinHandle<()>>,
     worker: WorkerCommand,
     shared: File,
@@ -82,23 +81,23 @@ pub(crate) struct Nursery {
     children: u64,
 }
 
-type Order = (Command, Sender<io::Result<process::Child>>);
+type SpawnRequest = (Command, Sender<io::Result<process::Child>>);
 
-impl Nursery {
+impl Spawner {
     /// Starts the thread. Events of all children go to `events`.
     pub(crate) fn new(
         worker: WorkerCommand,
         shared: File,
         events: Sender<Event>,
     ) -> Result<Self, MeasureError> {
-        let (orders, receiver) = mpsc::channel::<Order>();
+        let (orders, receiver) = mpsc::channel::<SpawnRequest>();
         let spawn = move || {
             for (mut command, answer) in receiver {
-                // Whoever asked waits for the answer.
+                // The requester waits for the answer.
                 let _ = answer.send(command.spawn());
             }
         };
-        let thread = thread::Builder::new().name("nursery".to_owned()).spawn(spawn);
+        let thread = thread::Builder::new().name("spawner".to_owned()).spawn(spawn);
         let thread =
             thread.map_err(|error| MeasureError::System { what: "start a thread", error })?;
         let (orders, thread) = (Some(orders), Some(thread));
@@ -125,11 +124,12 @@ impl Nursery {
                 Role::Runner => "runner",
             })
             .arg(process::id().to_string())
-            // The child moves both away before anything else.
+            // The child moves both away before it does anything else.
             .stdin(OwnedFd::from(theirs))
             .stdout(OwnedFd::from(self.shared.try_clone()?))
             .stderr(Stdio::piped())
-            // Its own group, so that all of it can be ended, and Ctrl-C is the parent's to handle.
+            // A process group of its own, so that all of it can be killed, and the parent handles
+            // Ctrl-C.
             .process_group(0);
         let (answer, spawned) = mpsc::channel();
         let gone = || io::Error::other("the thread that starts processes is gone");
@@ -155,7 +155,7 @@ impl Nursery {
         Ok(child)
     }
 
-    /// Starts the thread that reads a child's messages; it ends with the first that is none.
+    /// Starts the thread that reads a child's messages; it ends with the first malformed one.
     fn listen(&self, child: &Child) -> io::Result<()> {
         let (mut socket, events) = (child.socket.try_clone()?, self.events.clone());
         let number = child.number;
@@ -163,7 +163,7 @@ impl Nursery {
             loop {
                 let what = protocol::receive(&mut socket);
                 let is_last = !matches!(what, Ok(Some(_)));
-                // If nobody listens any more, nobody needs to.
+                // Without a receiver, no event is needed.
                 if events.send(Event { child: number, what }).is_err() || is_last {
                     return;
                 }
@@ -173,9 +173,9 @@ impl Nursery {
     }
 }
 
-impl Drop for Nursery {
+impl Drop for Spawner {
     fn drop(&mut self) {
-        // Without orders to come, the thread ends.
+        // The thread ends when the channel closes.
         self.orders = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -194,21 +194,21 @@ impl Child {
         protocol::send(&mut self.socket, number, message, bytes)
     }
 
-    /// The number that the system knows the process by.
+    /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Ends the process and all of its group, if they are still there, and waits for it.
+    /// Kills the process and its group, if they still exist, and waits for it.
     pub(crate) fn end(&mut self) -> End {
-        // If it ended by itself, that is how it ended; a moment's patience finds out.
+        // Wait a moment to learn whether it ended by itself.
         let ended = self.wait_a_moment();
         if ended.is_none() {
             system::kill_group(self.id());
         }
         let status = ended.map_or_else(|| self.process.wait(), Ok);
         self.is_ended = true;
-        // What it started, if it could start anything, is of the same group.
+        // Any process it could start is in the same group.
         let _ = self.socket.shutdown(Shutdown::Both);
         let _ = self.stderr_end.recv_timeout(LAST_WORDS);
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +219,7 @@ impl Child {
         }
     }
 
-    /// Ends the process now.
+    /// Kills the process now.
     pub(crate) fn kill(&mut self) -> End {
         system::kill_group(self.id());
         self.end()
@@ -244,7 +244,7 @@ impl Drop for Child {
     }
 }
 
-/// Reads to the end, and keeps the last of it.
+/// Reads to the end and keeps the last bytes.
 fn keep_end(mut pipe: impl Read, kept: &Mutex<Vec<u8>>) {
     let mut chunk = [0; 4096];
     loop {
@@ -267,13 +267,13 @@ fn describe(status: ExitStatus) -> String {
         return format!("the process ended with exit code {}", status.code().unwrap_or_default());
     };
     let name = match signal {
-        libc::SIGSEGV => "SIGSEGV, a bad access to memory",
-        libc::SIGBUS => "SIGBUS, a bad access to memory",
-        libc::SIGFPE => "SIGFPE, a bad division",
-        libc::SIGILL => "SIGILL, a bad instruction",
-        libc::SIGABRT => "SIGABRT, it gave up",
-        libc::SIGKILL => "SIGKILL, from outside",
-        libc::SIGXCPU => "SIGXCPU, too much processor time",
+        libc::SIGSEGV => "SIGSEGV, an invalid memory access",
+        libc::SIGBUS => "SIGBUS, an invalid memory access",
+        libc::SIGFPE => "SIGFPE, an invalid division",
+        libc::SIGILL => "SIGILL, an illegal instruction",
+        libc::SIGABRT => "SIGABRT, an abort",
+        libc::SIGKILL => "SIGKILL, killed from outside",
+        libc::SIGXCPU => "SIGXCPU, too much CPU time",
         _ => return format!("the process was ended by signal {signal}"),
     };
     format!("the process was ended by {name}")

@@ -6,23 +6,23 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tensorwright::Target;
 
-/// How to start a child process: a program whose `main` calls [`serve`](crate::serve) with the
-/// arguments that follow `args`.
+/// The command of a child process: a program whose `main` calls [`serve`](crate::serve) with the
+/// arguments after `args`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerCommand {
     /// The executable.
     pub program: PathBuf,
-    /// Arguments that come before those of [`serve`](crate::serve).
+    /// Arguments before those of [`serve`](crate::serve).
     pub args: Vec<String>,
 }
 
 impl WorkerCommand {
-    /// An executable that takes the arguments of [`serve`](crate::serve) and no others.
+    /// An executable that takes only the arguments of [`serve`](crate::serve).
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), args: Vec::new() }
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
@@ -37,21 +37,23 @@ pub struct Config {
     pub worker: WorkerCommand,
     /// How many threads kernels use.
     pub threads: usize,
-    /// The processor that code is generated for; this machine must be able to run it.
+    /// The target of code generation; this machine must be able to run it.
     pub target: Target,
     /// The seed of the random inputs.
     pub seed: u64,
-    /// How long each of the first processes may take until it is ready; that of a device asks what the device can do.
+    /// The deadline for each first process to become ready; that of a device also queries the
+    /// device.
     pub start_deadline: Duration,
-    /// How much processor time building a candidate may take: a loaded machine makes no build late.
+    /// The CPU time that building a candidate may take, so that a loaded machine makes no build
+    /// late.
     pub build_deadline: Duration,
-    /// How long the checked call may take, and timing again as long.
+    /// The deadline of the checked call, and again of timing.
     pub run_deadline: Duration,
-    /// How long computing the expected results may take.
+    /// The deadline for computing the expected results.
     pub expected_deadline: Duration,
-    /// How much memory a candidate may use beyond the inputs and outputs.
+    /// The memory that a candidate may use beyond the inputs and outputs.
     pub memory_bytes: u64,
-    /// How many processes build.
+    /// The number of builder processes.
     pub builders: usize,
     /// How candidates are timed.
     pub timing: TimingPlan,
@@ -80,28 +82,28 @@ impl Config {
 /// How candidates are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TimingPlan {
-    /// For how long to take samples, at least.
+    /// The minimum total time of the samples.
     pub minimum: Duration,
-    /// When to stop although there are fewer than `least_samples`.
+    /// The time after which sampling stops even with fewer than `least_samples`.
     pub maximum: Duration,
-    /// How many samples to take, at least, if `maximum` allows.
+    /// The minimum number of samples, if `maximum` allows it.
     pub least_samples: u32,
-    /// How long a sample should be, at least: shorter kernels are called several times per sample.
+    /// The minimum length of a sample: shorter kernels are called several times per sample.
     pub sample: Duration,
-    /// A candidate whose first sample of warm calls takes so many times the best is not timed further: that
-    /// it loses is certain, by how much matters little.
+    /// Stops timing a candidate whose first warm sample takes this many times the best: it is
+    /// certain to lose, and by how much hardly matters.
     pub cut: f64,
-    /// The same for a candidate whose first two samples both take so many times the best.
+    /// The same if both of the first two samples take this many times the best.
     pub glance: f64,
-    /// A first call that takes so many times the best (and at least a tenth of a second) is ended by
-    /// force: most of the time of a search would otherwise go to its worst candidates. (At 1024^3 a third
-    /// of all candidates is slower than five times the best, and hardly fewer slower than ten times.)
+    /// Kills a first call that takes this many times the best (and at least a tenth of a second):
+    /// otherwise most of a search's time would go to its worst candidates. (At 1024^3 a third of
+    /// all candidates is slower than five times the best, and hardly fewer slower than ten times.)
     pub hopeless: f64,
-    /// Whether the caches are emptied before every sample.
+    /// Whether to flush the caches before every sample.
     pub flush_caches: bool,
-    /// How many rounds finalists are compared in, at least: a gain of 5 % is found in as many
-    /// ([`paired`](tensorwright_runtime::timing::paired)). Half of them suffice if they take four times the
-    /// time that was given.
+    /// The minimum number of rounds to compare finalists in: they detect a gain of 5 %
+    /// ([`paired`](tensorwright_runtime::timing::paired)). Half of them suffice if they take four
+    /// times the given time.
     pub least_rounds: u32,
 }
 

@@ -1,30 +1,30 @@
-//! [`MeasureError`]: why nothing can be measured at all.
+//! [`MeasureError`]: errors that prevent all measurement.
 
 use std::fmt;
 use std::io;
 
-/// Why nothing can be measured at all. What is wrong with a single candidate is an
+/// An error that prevents all measurement. A failure of a single candidate is an
 /// [`Outcome`](tensorwright_outcome::Outcome) instead.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// The system refuses something that measurement needs.
+    /// The system refuses a resource that measurement needs.
     System {
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A child process cannot be started.
     Spawn {
         /// The program that was to be started.
         program: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A child process started but cannot do its work.
     Worker(String),
-    /// The results that candidates are compared with cannot be computed.
+    /// The expected results cannot be computed.
     Expected(String),
 }
 

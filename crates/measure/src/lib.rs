@@ -1,8 +1,9 @@
-//! Builds, checks and times candidates in child processes, so that none can crash, hang or fool the
-//! tuner.
+//! Builds, checks and times candidates in sandboxed child processes.
 //!
-//! [`Measurer`] is the parent's side: schedules in, [`Outcome`](tensorwright_outcome::Outcome)s out.
-//! [`serve`] is the children's side, which an executable calls that [`WorkerCommand`] names.
+//! No candidate can crash, hang or fool the tuner.
+//!
+//! [`Measurer`] is the parent's side: schedules in, [`Outcome`](tensorwright_outcome::Outcome)s
+//! out. [`serve`] is the children's side, called by the executable of [`WorkerCommand`].
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -15,47 +16,47 @@
 //! let mut measurer = Measurer::start(&program, Config::new(worker, Target::native()?))?;
 //! measurer.submit(1, &Schedule::parse("B: split i 8\nB: vectorize i.1")?);
 //! while let Some(finished) = measurer.next(Duration::from_secs(60)) {
-//!     // `finished.outcome` says what became of candidate `finished.id`.
+//! `finished.outcome` is the outcome of candidate `finished.id`.
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Children
 //!
-//! *Builders* apply schedules, lower and compile. *The runner* links objects, checks what they compute
-//! and times them; it is a sandbox without files, network or new processes, and with limits on memory
-//! and time. Both live as long as nothing happens to them, and are replaced when something does: a
-//! deadline passes, the process ends, or it writes what is no message. They end with their parent,
-//! whatever becomes of it, and none is left behind.
+//! *Builders* apply schedules, lower and compile. *The runner* links objects, checks their results
+//! and times them; it is a sandbox without files, network or new processes, and with limits on
+//! memory and time. Both are reused, and replaced when a deadline passes, the process ends, or it
+//! sends a malformed message. They always end with their parent.
 //!
-//! A candidate is blamed for the end of a runner only if the runner was new, or if it happens again in
-//! a new one: the damage may be of an earlier candidate.
+//! A candidate is blamed for the end of a runner only if the runner was new, or if it happens again
+//! in a new one: an earlier candidate may have caused the damage.
 //!
-//! If the target is a device ([`Target::Gpu`](tensorwright::Target)), the runner opens it and compiles the
-//! [programs](tensorwright_device::DeviceProgram) that it is given ([`Measurer::submit_program`]). Its runtime needs files, so
-//! that only memory is limited. Whatever a kernel does to the process or the device is an outcome of that kernel: a
-//! deadline that passes, a signal, a failed launch, a device that goes away.
+//! If the target is a device ([`Target::Gpu`](tensorwright::Target)), the runner opens it and
+//! compiles the [programs](tensorwright_device::DeviceProgram) that it receives
+//! ([`Measurer::submit_program`]). The device's runtime needs files, so only memory is limited.
+//! Whatever a kernel does to the process or the device is an outcome of that kernel: a missed
+//! deadline, a signal, a failed launch, a lost device.
 //!
-//! Inputs and expected results are computed once, by the first builder, into a file in memory that is
-//! then sealed. Runners copy inputs to pages that cannot be written and that inaccessible pages
-//! surround; a device that shares memory with the process works on such pages too, and another one on memory whose end is
-//! watched. Before the checked call, outputs hold the complement of what is expected, so that a kernel
-//! that writes nothing is wrong. Every element is compared, after the first call and after the last.
+//! The first builder computes inputs and expected results once, into a memory file that is then
+//! sealed. Runners copy inputs to read-only pages between inaccessible ones; a device that shares
+//! memory with the process works on such pages too, other devices on memory whose end is watched.
+//! Before the checked call, outputs hold the complement of the expected values, so that a kernel
+//! that writes nothing is wrong. Every element is compared, after the first call and after the
+//! last.
 //!
 //! # Times
 //!
-//! Samples are taken in turns with a probe of the nearer roof of the [`Roofline`]. A time is the median
-//! of the samples, corrected by how slow the probe was compared with the best it has been, but never
-//! below the fastest sample. On a device, its own clock counts, and the probe runs there too.
-//! [`TimingPlan`] says when to stop. Where the kernel and the builders cannot have processors of their
-//! own, they take turns.
+//! Samples alternate with a probe of the nearer roof of the [`Roofline`]. A time is the median of
+//! the samples, corrected by the probe's slowdown against its best rate, but never below the
+//! fastest sample. On a device, the device's clock counts, and the probe runs there too.
+//! [`TimingPlan`] says when to stop. If there are too few processors for the kernel and the
+//! builders, they take turns.
 //!
 //! # Protocol
 //!
-//! Parent and child are connected by a pair of sockets that is neither's standard stream. A message is
-//! `ff 54 57 31`, the number of the request (8 bytes), the lengths of a JSON part (at most 16 MiB) and
-//! of a part of bytes (at most 256 MiB; 4 bytes each), all with the least significant byte first, and
-//! the two parts.
+//! A socket pair, separate from the standard streams, connects parent and child. A message is `ff
+//! 54 57 31`, the number of the request (8 bytes), the lengths of a JSON part (at most 16 MiB) and
+//! of a binary part (at most 256 MiB; 4 bytes each), all little-endian, and the two parts.
 //!
 //! | to | message | bytes | answers |
 //! | --- | --- | --- | --- |
@@ -65,8 +66,8 @@
 //! | runner | `Run`: how to call it, the best time, the plan | object, or program for a device | `Loaded` if it had to be compiled, `Prepared`, `Checked` when the result is right, then `Timed`; or `Timed` at once with why not |
 //! | runner | `Compare`: candidates, for how long | objects or programs | `Compared` |
 //!
-//! Requests are answered one at a time. What is not the answer to the request that a child works on
-//! counts as garbage, and the child is replaced.
+//! A child answers one request at a time. Anything but the answer to its current request counts as
+//! garbage, and the child is replaced.
 
 mod child;
 mod config;
@@ -80,6 +81,6 @@ mod worker;
 
 pub use config::{Config, TimingPlan, WorkerCommand};
 pub use error::MeasureError;
-pub use measurer::{Finalist, Finished, Measurer, Spent};
+pub use measurer::{Finalist, Measurer, StepTimes, TrialResult};
 pub use roofline::{Roof, Roofline};
 pub use worker::serve;

@@ -1,9 +1,9 @@
-//! What parent and children say to each other; the table is in the documentation of the crate.
+//! Messages between parent and children; the crate's documentation has the table.
 //!
-//! A message is a frame: a mark, the number of the request, the lengths of two parts, then the parts:
-//! JSON, and bytes (object files). The mark and the number make sure that what a stray candidate
-//! writes to a descriptor it happened upon is noticed as garbage. Nothing is read that is larger than
-//! the limits, and nothing in a frame can make the reader panic.
+//! A message is a frame: a mark, the number of the request, the lengths of two parts, then the
+//! parts: JSON, and bytes (object files). Mark and number detect garbage that a stray candidate
+//! writes to a descriptor. Nothing larger than the limits is read, and no frame can make the reader
+//! panic.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -28,35 +28,35 @@ const MOST_BYTES: usize = 256 << 20;
 /// The bytes of a frame before its parts.
 const HEADER: usize = 20;
 
-/// The number that a child's first frame carries.
+/// The number in a child's first frame.
 pub(crate) const GREETING: u64 = 0;
 
-/// What a child needs to know before anything else.
+/// The first message to a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// The program as text, in which every size is a number.
     pub(crate) program: String,
     /// The name of its definition.
     pub(crate) def: String,
-    /// The hash that the text must have once it is read.
+    /// The expected hash of the parsed text.
     pub(crate) hash: String,
-    /// What code is generated for.
+    /// The target of code generation.
     pub(crate) target: String,
-    /// The device that candidates run on, if it is not this processor.
+    /// The device to run candidates on, if not this processor.
     pub(crate) device: Option<String>,
     /// How many threads kernels use.
     pub(crate) threads: usize,
-    /// The processors that the child may use; empty: all.
+    /// The processors that the child may use; empty for all.
     pub(crate) processors: Vec<usize>,
     /// The seed of the random inputs.
     pub(crate) seed: u64,
     /// How much memory a candidate may use.
     pub(crate) memory_bytes: u64,
-    /// What the machine can do, if another runner has found that out.
+    /// The roofline, if another runner has measured it.
     pub(crate) roofline: Option<Roofline>,
 }
 
-/// What a parent asks of a builder.
+/// A request to a builder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum BuilderRequest {
     /// Fill the shared file with inputs and expected results.
@@ -65,12 +65,12 @@ pub(crate) enum BuilderRequest {
     Build {
         /// Its schedule as text.
         schedule: String,
-        /// Whether to stop before machine code: it comes from somewhere else.
+        /// Whether to stop before machine code, which comes from elsewhere.
         lower_only: bool,
     },
 }
 
-/// What a builder answers; an object comes with [`BuilderReply::Built`] as bytes.
+/// A builder's answer; an object comes with [`BuilderReply::Built`] as bytes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum BuilderReply {
     /// Ready for requests.
@@ -79,9 +79,9 @@ pub(crate) enum BuilderReply {
     Expected,
     /// A candidate is built.
     Built(Description),
-    /// The schedule is refused.
+    /// The schedule is illegal.
     Illegal {
-        /// What refuses it.
+        /// The rule that refuses it.
         rule: String,
         /// Why.
         reason: String,
@@ -90,21 +90,21 @@ pub(crate) enum BuilderReply {
     Failed(String),
 }
 
-/// What a runner has to know of a candidate besides its code.
+/// What a runner needs besides a candidate's code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Description {
-    /// How it is called.
+    /// Its interface.
     pub(crate) interface: Interface,
-    /// By how much its rounding errors may exceed those of the program's own sums.
+    /// The factor by which its rounding errors may exceed those of the program's own sums.
     pub(crate) error_growth: f64,
 }
 
-/// What a parent asks of a runner. The objects come as bytes, one after the other.
+/// A request to a runner. The objects come as bytes, one after the other.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum RunnerRequest {
     /// Check and time a candidate.
     Run {
-        /// How to call it, and what to expect.
+        /// Its interface and error growth.
         description: Description,
         /// The best time so far, in seconds.
         best: Option<f64>,
@@ -113,25 +113,25 @@ pub(crate) enum RunnerRequest {
     },
     /// Check candidates and time them in turns.
     Compare {
-        /// How to call each and what to expect, and the length of its object.
+        /// The interface and error growth of each, and the length of its object.
         candidates: Vec<(Description, usize)>,
-        /// For how long.
+        /// The time of the comparison.
         budget: Duration,
-        /// After how long no round begins, however few there were.
+        /// The time after which no round begins, however few there were.
         limit: Duration,
         /// How to time.
         plan: TimingPlan,
     },
 }
 
-/// What a runner answers.
+/// A runner's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum RunnerReply {
     /// Ready for requests.
     Ready(Roofline),
-    /// The code is compiled, where that is the runner's to do. Another answer follows.
+    /// The code is compiled, if the runner compiles it. Another answer follows.
     Loaded,
-    /// What runs ahead of all calls has run; the first call begins. Another answer follows.
+    /// Preparation is done; the first call begins. Another answer follows.
     Prepared,
     /// The result is right, timing begins. Another answer follows.
     Checked,
@@ -143,48 +143,48 @@ pub(crate) enum RunnerReply {
     Failed(String),
 }
 
-/// What a runner found out about a candidate.
+/// A runner's verdict on a candidate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Verdict {
-    /// It is right, and takes so long.
+    /// It is right and takes this time.
     Right(Timing),
     /// It is wrong.
     Wrong(String),
     /// It needs more memory than it may have.
     TooLarge(String),
-    /// It asks for what the device does not have.
+    /// It exceeds a limit of the device.
     OverLimits(String),
     /// The object does not link, or the text does not compile.
     Unlinkable(String),
-    /// The device reports that it failed: whatever is left there cannot be trusted.
+    /// The device reports a failure: its state cannot be trusted.
     Failed(String),
     /// The device went away.
     Lost(String),
 }
 
 impl Verdict {
-    /// Whether what comes next in the same process may suffer from it.
+    /// Whether later candidates in the same process may suffer from it.
     pub(crate) fn is_contagious(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Lost(_))
     }
 }
 
-/// What a runner found out about a candidate in a comparison.
+/// A runner's result for a candidate in a comparison.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Compared {
-    /// What became of it.
+    /// Its verdict.
     pub(crate) verdict: Verdict,
     /// The seconds of a call in every round; empty if it is not right.
     pub(crate) rounds: Vec<f64>,
 }
 
-/// A frame as it came.
+/// A received frame.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    /// The number of the request that it is about.
+    /// The number of its request.
     pub(crate) number: u64,
     text: Vec<u8>,
-    /// The part that is not JSON.
+    /// The binary part.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn send(
     to.write_all(&frame)
 }
 
-/// Reads a frame; `None` if the other side is gone, an error for anything that is not a frame.
+/// Reads a frame; `None` if the other side is gone, an error for a malformed frame.
 pub(crate) fn receive(from: &mut impl Read) -> io::Result<Option<Frame>> {
     let mut header = [0; HEADER];
     let mut filled = 0;
@@ -228,7 +228,7 @@ pub(crate) fn receive(from: &mut impl Read) -> io::Result<Option<Frame>> {
             Ok(0) => return Err(garbage("ends in the middle of a message")),
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // It ended before it read all that it was sent.
+            // It ended before it read everything it was sent.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
             Err(error) => return Err(error),
         }
@@ -243,7 +243,7 @@ pub(crate) fn receive(from: &mut impl Read) -> io::Result<Option<Frame>> {
     Ok(Some(Frame { number, text, bytes }))
 }
 
-/// Reads a part of a frame. Memory grows with what arrives, not with what is announced.
+/// Reads a part of a frame. Memory grows with the bytes that arrive, not with the announced length.
 fn part(from: &mut impl Read, length: u32, most: usize) -> io::Result<Vec<u8>> {
     let length = length as usize;
     if length > most {

@@ -1,21 +1,21 @@
-//! [`Roofline`]: the best that the machine could do with a program.
+//! [`Roofline`]: the bound on a program's speed on a machine.
 
 use serde::{Deserialize, Serialize};
 use tensorwright::Program;
 
-/// What the machine can do, what the program asks of it, and the time that this takes at best.
+/// The peaks of the machine, the work of the program, and the shortest possible time.
 ///
 /// The nearer roof decides: arithmetic at the peak of fused multiply-adds, or moving every element
 /// once at the bandwidth of a buffer as large as the program's data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
-    /// The peak of fused multiply-adds of the threads together, in GFLOP/s: the best seen.
+    /// The best seen FMA rate of all threads together, in GFLOP/s.
     pub peak_gflops: f64,
-    /// The bandwidth of the threads together to where the data is, in GB/s: the best seen.
+    /// The best seen bandwidth of all threads together to where the data is, in GB/s.
     pub peak_gbps: f64,
     /// The floating-point operations of a call.
     pub flops: f64,
-    /// The bytes that a call has to move.
+    /// The bytes that a call must move.
     pub bytes: f64,
     /// The best possible time of a call.
     pub seconds: f64,
@@ -47,7 +47,7 @@ impl Roofline {
         if compute >= memory { Roof::Compute } else { Roof::Memory }
     }
 
-    /// The share of the roof that a time reaches; `None` where there is nothing to do.
+    /// The share of the roof that a time reaches; `None` for a program without work.
     #[must_use]
     pub fn share(&self, seconds: f64) -> Option<f64> {
         Some(self.seconds / seconds).filter(|share| share.is_finite() && *share > 0.0)
@@ -61,7 +61,7 @@ impl Roofline {
         }
     }
 
-    /// Notes a rate that a probe of the nearer roof ran at, if it is the best so far.
+    /// Updates the peak with a rate of a probe of the nearer roof.
     pub(crate) fn saw(&mut self, rate: f64) {
         let peak = match self.bound() {
             Roof::Compute => &mut self.peak_gflops,

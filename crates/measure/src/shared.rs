@@ -1,15 +1,14 @@
-//! The file that children share: inputs, expected results, and how far from them a right result may
-//! be.
+//! The memory file that children share: inputs, expected results and tolerances.
 //!
-//! It is an anonymous file in memory. One child fills it, then it is sealed: a runner that starts
-//! again reads it instead of computing anything, and no candidate can change it.
+//! One child fills the anonymous file, then it is sealed: a restarted runner reads it instead of
+//! computing anything, and no candidate can change it.
 //!
 //! ```text
 //! | input 0 | input 1 | ... | expected 0 | tolerances 0 | expected 1 | tolerances 1 | ... |
 //! ```
 //!
-//! Tensors are dense with the least significant byte first, tolerances are one `f32` per element,
-//! rounded up. Each part starts at a multiple of 64.
+//! Tensors are dense and little-endian, tolerances are one `f32` per element, rounded up. Each part
+//! starts at a multiple of 64.
 
 use std::fs::File;
 use std::io;
@@ -20,15 +19,15 @@ use tensorwright::{Buffer, DType, Program};
 /// The alignment of every part.
 const ALIGNMENT: u64 = 64;
 
-/// How much is written at once.
+/// The bytes written at once.
 const CHUNK: usize = 1 << 20;
 
-/// Where the parts of the shared file are.
+/// The layout of the shared file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// The inputs of the program, in order.
     pub(crate) inputs: Vec<Part>,
-    /// The outputs of the program, in order: what is expected, and the tolerances.
+    /// The outputs of the program, in order: expected values and tolerances.
     pub(crate) outputs: Vec<(Part, Part)>,
     /// The size of the file.
     pub(crate) bytes: u64,
@@ -41,12 +40,12 @@ pub(crate) struct Part {
     pub(crate) offset: u64,
     /// How long it is.
     pub(crate) bytes: usize,
-    /// What it holds.
+    /// Its element type.
     pub(crate) dtype: DType,
 }
 
 impl Layout {
-    /// The layout for a program; the same in every process. `None` if the sizes leave 63 bits.
+    /// The layout for a program, the same in every process; `None` if the sizes exceed 63 bits.
     pub(crate) fn of(program: &Program) -> Option<Self> {
         let mut end: u64 = 0;
         let mut part = |dtype: DType, elements: usize| {
@@ -73,7 +72,7 @@ impl Layout {
 }
 
 impl Part {
-    /// Writes a tensor, a piece after the other.
+    /// Writes a tensor in pieces.
     pub(crate) fn write_tensor(&self, file: &File, tensor: &Buffer) -> io::Result<()> {
         if tensor.len() * tensor.dtype().bytes() != self.bytes {
             return Err(io::Error::other("a tensor does not have the size of the program's"));
@@ -119,7 +118,7 @@ impl Part {
     }
 }
 
-/// The least `f32` that is not below; nothing stays nothing.
+/// The least `f32` not below `tolerance`; zero stays zero.
 fn round_up(tolerance: f64) -> f32 {
     let rounded = tolerance as f32;
     if f64::from(rounded) < tolerance { rounded.next_up() } else { rounded }

@@ -1,4 +1,4 @@
-//! What is asked of the system directly: anonymous files, limits, signals to groups.
+//! System calls: anonymous files, limits, signals to process groups.
 #![allow(unsafe_code, reason = "calls into the C library")]
 
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
-/// A file in memory that nobody else can open, of `bytes` zeros.
+/// A memory file of `bytes` zeros that no other process can open.
 pub(crate) fn memory_file(bytes: u64) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string.
@@ -17,14 +17,14 @@ pub(crate) fn memory_file(bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a memory file unchangeable for everybody, for ever.
+/// Seals a memory file: no process can ever change it.
 pub(crate) fn seal(file: &File) -> io::Result<()> {
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: the call takes numbers.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(drop)
 }
 
-/// Ends a process and all others of its group.
+/// Kills a process group.
 pub(crate) fn kill_group(leader: u32) {
     let Ok(group) = libc::pid_t::try_from(leader) else { return };
     // SAFETY: the call takes numbers. The leader is a child that was not waited for yet, so that
@@ -32,7 +32,7 @@ pub(crate) fn kill_group(leader: u32) {
     unsafe { libc::kill(-group, libc::SIGKILL) };
 }
 
-/// Lets this process end with its parent, of which the number is given: it may have gone already.
+/// Makes this process end with its parent, whose id is given: it may already be gone.
 pub(crate) fn end_with_parent(parent: u32) -> io::Result<()> {
     // SAFETY: the call takes numbers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
@@ -42,7 +42,7 @@ pub(crate) fn end_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
-/// Moves a descriptor out of the way of the standard streams, and closes the old one.
+/// Moves a descriptor away from the standard streams and closes the old one.
 pub(crate) fn take_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
     /// Above the standard streams.
     const LOWEST: libc::c_int = 10;
@@ -53,13 +53,13 @@ pub(crate) fn take_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Puts a file in the place of a standard stream.
+/// Replaces a standard stream with a file.
 pub(crate) fn replace_stream(stream: RawFd, file: &File) -> io::Result<()> {
     // SAFETY: the call takes numbers; nothing in this process owns a standard stream.
     check(unsafe { libc::dup2(file.as_raw_fd(), stream) }).map(drop)
 }
 
-/// Keeps this thread, and those that it starts, on some processors.
+/// Pins this thread and the threads it starts to some processors.
 pub(crate) fn stay_on(processors: &[usize]) -> io::Result<()> {
     let mut mask = std::mem::MaybeUninit::<libc::cpu_set_t>::zeroed();
     let known = processors.iter().filter(|processor| **processor < libc::CPU_SETSIZE as usize);
@@ -72,12 +72,12 @@ pub(crate) fn stay_on(processors: &[usize]) -> io::Result<()> {
     .map(drop)
 }
 
-/// A resource that can be limited.
+/// A limited resource.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Resource {
     /// Bytes of address space.
     AddressSpace,
-    /// Seconds of processor time.
+    /// Seconds of CPU time.
     ProcessorTime,
     /// Bytes of a core file.
     Core,
@@ -87,7 +87,7 @@ pub(crate) enum Resource {
     Processes,
 }
 
-/// Limits a resource of this process, without a way back.
+/// Limits a resource of this process for good.
 pub(crate) fn limit(resource: Resource, most: u64) -> io::Result<()> {
     let resource = match resource {
         Resource::AddressSpace => libc::RLIMIT_AS,
@@ -106,7 +106,7 @@ pub(crate) fn limit(resource: Resource, most: u64) -> io::Result<()> {
     }
 }
 
-/// How much address space this process has; opened while files can be.
+/// Reads the address space of this process; opened while files can be.
 #[derive(Debug)]
 pub(crate) struct AddressSpace(File);
 
@@ -115,7 +115,7 @@ impl AddressSpace {
         File::open("/proc/self/statm").map(Self)
     }
 
-    /// The bytes at this moment.
+    /// The current bytes.
     pub(crate) fn bytes(&self) -> io::Result<u64> {
         let mut text = [0; 64];
         let count = self.0.read_at(&mut text, 0)?;

@@ -1,8 +1,7 @@
-//! What became of a candidate.
+//! [`Outcome`]: the result of building, checking and timing a candidate.
 //!
-//! [`Outcome`] is the one type that searches learn from, measurement makes and records keep. It is
-//! closed on purpose: whoever looks at an outcome says what each kind means to them, and a new kind
-//! is a decision for all of them.
+//! Searches learn from outcomes, measurement makes them and records store them. The enum is closed
+//! on purpose: every user handles each kind, and a new kind is a decision for all of them.
 
 mod seconds;
 mod tally;
@@ -16,7 +15,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a candidate.
+/// The result of building, checking and timing a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -34,7 +33,7 @@ pub enum Outcome {
         /// What the compiler said.
         reason: String,
     },
-    /// It computes something else than the reference.
+    /// Its results differ from the reference.
     WrongResult {
         /// The first elements that differ, and by how much.
         reason: String,
@@ -46,18 +45,18 @@ pub enum Outcome {
         /// What the process wrote to its standard error, shortened.
         stderr: String,
     },
-    /// It did not end in time.
+    /// It missed a deadline.
     TimedOut {
-        /// What it was doing: building, checking, running.
+        /// The phase: building, checking, timing.
         phase: Phase,
         /// The deadline in seconds.
         limit: f64,
     },
-    /// The device went away; the candidate is not to blame and may be tried again.
+    /// The device was lost; the candidate is not to blame and may be tried again.
     DeviceLost,
 }
 
-/// The step that a candidate was in.
+/// The phase of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -65,12 +64,12 @@ pub enum Phase {
     Build,
     /// The first call, whose result is checked.
     Check,
-    /// The calls that are timed.
+    /// The timed calls.
     Time,
 }
 
 impl Outcome {
-    /// The names of the kinds, in the order in which they are listed.
+    /// The names of the kinds, in listing order.
     pub const KINDS: [&str; 7] = [
         "measured",
         "illegal",
@@ -81,7 +80,7 @@ impl Outcome {
         "device-lost",
     ];
 
-    /// The place of the kind in [`Outcome::KINDS`].
+    /// The index of the kind in [`Outcome::KINDS`].
     #[must_use]
     pub fn kind_index(&self) -> usize {
         match self {
@@ -101,14 +100,14 @@ impl Outcome {
         Self::KINDS[self.kind_index()]
     }
 
-    /// Whether it counts as a trial: a candidate that was built, or that the compiler was asked to build. What rules refuse
-    /// beforehand costs nothing, and what a device took with it is tried again.
+    /// Whether it counts as a trial: a candidate that was built, or that the compiler tried to
+    /// build. Candidates refused by rules or lost with a device do not count.
     #[must_use]
     pub fn is_trial(&self) -> bool {
         !matches!(self, Self::Illegal { .. } | Self::DeviceLost)
     }
 
-    /// The timing of a candidate that was measured.
+    /// The timing of a measured candidate.
     #[must_use]
     pub fn timing(&self) -> Option<&Timing> {
         match self {
@@ -117,13 +116,13 @@ impl Outcome {
         }
     }
 
-    /// What candidates are ranked by: the seconds of a call on an undisturbed machine.
+    /// The cost that ranks candidates: the seconds of a call on an undisturbed machine.
     #[must_use]
     pub fn cost(&self) -> Option<f64> {
         self.timing().map(|timing| timing.seconds)
     }
 
-    /// Why it was not measured, in a few words.
+    /// The short reason why it was not measured.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -139,7 +138,7 @@ impl Outcome {
         }
     }
 
-    /// The same outcome with its reason in other words.
+    /// The same outcome with a reworded reason.
     #[must_use]
     pub fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
         match &mut self {
@@ -153,7 +152,7 @@ impl Outcome {
     }
 }
 
-/// A number of seconds as people read it: limits are computed, and have many digits.
+/// Formats seconds shortly: computed limits have many digits.
 fn in_short(seconds: f64) -> String {
     let digits = if seconds < 0.1 { 3 } else { 1 };
     let text = format!("{seconds:.digits$}");

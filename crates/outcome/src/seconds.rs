@@ -1,9 +1,9 @@
-//! [`Seconds`]: a time as people read it.
+//! [`Seconds`]: a time in a readable unit.
 
 use std::fmt;
 
-/// A time in the unit that suits it, with as many digits after the point as the format says (three if
-/// it says nothing).
+/// A time in a suitable unit, with the format's number of digits after the point (by default
+/// three).
 ///
 /// ```
 /// use tensorwright_outcome::Seconds;

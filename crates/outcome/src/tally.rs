@@ -1,25 +1,25 @@
-//! [`Tally`]: how many candidates ended in which way, and why.
+//! [`Tally`]: counts of outcomes by kind and reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Outcome;
 
-/// Reasons that are remembered one by one; the rest is counted only.
+/// The most distinct reasons to store; the rest are only counted.
 const MOST_REASONS: usize = 1000;
 
-/// How many candidates ended in which way, and why.
+/// Counts of outcomes by kind and reason.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     counts: [u64; Outcome::KINDS.len()],
     trials: u64,
-    /// By kind and reason without its numbers.
-    reasons: BTreeMap<(usize, String), Told>,
+    /// By kind and reason with numbers removed.
+    reasons: BTreeMap<(usize, String), ReasonCount>,
 }
 
-/// How often there was a reason, and its first words.
+/// The count of a reason, and its first text.
 #[derive(Debug, Clone, PartialEq)]
-struct Told {
+struct ReasonCount {
     count: u64,
     words: String,
 }
@@ -33,7 +33,7 @@ impl Tally {
         let Some(reason) = outcome.reason() else { return };
         let key = (kind, generalise(&reason));
         if self.reasons.len() < MOST_REASONS || self.reasons.contains_key(&key) {
-            let told = || Told { count: 0, words: first_words(&reason).collect() };
+            let told = || ReasonCount { count: 0, words: first_words(&reason).collect() };
             self.reasons.entry(key).or_insert_with(told).count += 1;
         }
     }
@@ -62,8 +62,8 @@ impl Tally {
         Outcome::KINDS.into_iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }
 
-    /// The commonest reasons: kind, reason, count. Reasons that differ in numbers alone count as one, which is told in the words of
-    /// the first.
+    /// The commonest reasons: kind, reason, count. Reasons that differ only in numbers count as
+    /// one, with the text of the first.
     #[must_use]
     pub fn commonest(&self, at_most: usize) -> Vec<(&'static str, &str, u64)> {
         let mut all: Vec<_> = self
@@ -77,12 +77,12 @@ impl Tally {
     }
 }
 
-/// The first line of a reason, in so far as it is not too long.
+/// The first line of a reason, shortened.
 fn first_words(reason: &str) -> impl Iterator<Item = char> + '_ {
     reason.lines().next().unwrap_or_default().chars().take(200)
 }
 
-/// A reason with its numbers left out, so that the same reason about other numbers counts as one.
+/// A reason with its numbers removed, so that reasons with other numbers count as one.
 fn generalise(reason: &str) -> String {
     let mut text = String::new();
     let mut in_number = false;

@@ -1,4 +1,4 @@
-//! [`Timing`]: how long a candidate took.
+//! [`Timing`]: the measured time of a candidate.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Seconds;
 
-/// How long a candidate took.
+/// The measured time of a candidate.
 ///
-/// The machine may be busy with other work. `raw_seconds` is what the clock said, `seconds` is the
-/// time corrected by a probe that ran in turns with the candidate: what the clock would have said had
-/// the probe run at its best speed. Candidates are ranked by `seconds`.
+/// The machine may be busy with other work. `raw_seconds` is the time by the clock; `seconds` is
+/// corrected by a probe that alternated with the candidate: the time at the probe's best speed.
+/// Candidates are ranked by `seconds`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timing {
     /// The median time of a call, corrected by the probe.
     pub seconds: f64,
-    /// The median time of a call as the clock saw it.
+    /// The median time of a call by the clock.
     #[serde(default)]
     pub raw_seconds: f64,
-    /// The distance between the quartiles in units of the median.
+    /// The interquartile range relative to the median.
     #[serde(default)]
     pub spread: f64,
-    /// How many calls were timed.
+    /// The number of timed calls.
     #[serde(default)]
     pub runs: u32,
-    /// The share of the machine's roofline that the median reaches, if that is known.
+    /// The share of the roofline that the median reaches, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roofline: Option<f64>,
     /// Whether timing ended early because the candidate was several times slower than the best.

@@ -9,7 +9,7 @@ use tensorwright::schedule::interface::{Function, Parameter as KernelParameter};
 use tensorwright::{CodegenOptions, Diagnostics, Goal, LoweredProgram, Program, Schedule, Target};
 use tensorwright_policy::DefaultSchedule;
 use tensorwright_records::{Store, TrialId};
-use tensorwright_tuner::{Remembered, Wanted};
+use tensorwright_tuner::{ScheduleLookup, ScheduleQuery};
 
 use crate::level::{Level, unavailable};
 use crate::operator::{Case, Operator};
@@ -176,14 +176,14 @@ impl Job<'_> {
         for target in here.iter().chain([level]) {
             let Case { threads, precision, .. } = *self.case;
             let goal = Goal::new(target.clone()).with_threads(threads).with_precision(precision);
-            let wanted = Wanted { program: self.program, goal: &goal };
-            let Ok(recalled) = Remembered::best(store, &wanted) else { continue };
+            let query = ScheduleQuery { program: self.program, goal: &goal };
+            let Ok(recalled) = ScheduleLookup::best(store, &query) else { continue };
             recalled.notes.iter().for_each(|note| notes(&format!("{}: {note}", self.what)));
             match recalled.found {
-                Remembered::Best { schedule, trial, seconds } => {
+                ScheduleLookup::Best { schedule, trial, seconds } => {
                     return Some((schedule, Origin::Record(trial, seconds)));
                 }
-                Remembered::Near { schedule, trial, .. } => {
+                ScheduleLookup::Near { schedule, trial, .. } => {
                     return Some((schedule, Origin::Verified(trial)));
                 }
                 found if found.is_for_other_threads() => {

@@ -8,7 +8,7 @@ use tensorwright::ir::{EmptyRange, ReductionGuard};
 use tensorwright::printable;
 use tensorwright::{Diagnostics, Goal, Kernel, Program};
 use tensorwright_records::open_existing;
-use tensorwright_tuner::{Recalled, Remembered, Wanted};
+use tensorwright_tuner::{LookupReport, ScheduleLookup, ScheduleQuery};
 
 use crate::definition::{Choices, Definition, Sizes};
 use crate::objects;
@@ -86,13 +86,17 @@ impl Compiled {
             let builder = program.compile().target(choices.target.clone());
             objects::kept(builder.threads(choices.threads).precision(choices.precision))
         };
-        let Recalled { found: remembered, mut notes } = remembered(plain, choices);
+        let LookupReport { found: remembered, mut notes } = remembered(plain, choices);
         notes.extend(objects::problem());
         let tuned =
             remembered.schedule().map(|schedule| builder().schedule(schedule.clone()).build());
         let (kernel, origin) = match tuned {
             Some(Ok(kernel)) => (kernel, printable(&remembered.to_string()).into_owned()),
-            None if matches!(remembered, Remembered::Inexact(_) | Remembered::Elsewhere(_)) => {
+            None if matches!(
+                remembered,
+                ScheduleLookup::Inexact(_) | ScheduleLookup::Elsewhere(_)
+            ) =>
+            {
                 (builder().build()?, format!("not tuned: {}", printable(&remembered.to_string())))
             }
             _ => (builder().build()?, "not tuned".to_owned()),
@@ -155,12 +159,12 @@ impl Compiled {
 }
 
 /// Looks up a program in the records. Unreadable records count as empty.
-pub(crate) fn remembered(program: &Program, choices: &Choices) -> Recalled {
+pub(crate) fn remembered(program: &Program, choices: &Choices) -> LookupReport {
     let look = || {
         let goal = Goal::new(choices.target.clone()).with_precision(choices.precision);
         let goal = goal.with_threads(choices.threads);
         let store = open_existing(choices.db.as_ref()).ok()??;
-        Remembered::best(&*store, &Wanted { program, goal: &goal }).ok()
+        ScheduleLookup::best(&*store, &ScheduleQuery { program, goal: &goal }).ok()
     };
-    look().unwrap_or(Recalled { found: Remembered::Nothing, notes: Vec::new() })
+    look().unwrap_or(LookupReport { found: ScheduleLookup::Nothing, notes: Vec::new() })
 }

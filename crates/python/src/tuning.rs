@@ -7,7 +7,9 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tensorwright_records::Journal;
-use tensorwright_tuner::{Afar, Budget, Event, Progress, TuneError, Tuned, Tuner, UnknownMode};
+use tensorwright_tuner::{
+    Budget, Event, Progress, RemoteWorkers, TuneError, Tuned, Tuner, UnknownMode,
+};
 
 use crate::arguments::Arguments;
 use crate::command::worker_command;
@@ -55,22 +57,21 @@ pub(crate) fn tune<'py>(
     };
     let stop = Arc::new(AtomicBool::new(false));
     let choices = &definition.choices;
-    let mut tuner = Tuner::new(&program, worker_command(py)?)
-        .map_err(|error| failed(&error))?
-        .sizes(sizes)
-        .target(choices.target.clone())
-        .threads(choices.threads)
-        .precision(choices.precision)
-        .budget(Budget::asked(options.trials, time, TRIALS))
-        .seed(options.seed)
-        .fresh(options.fresh)
-        .fleet(
-            options
-                .fleet
-                .map(|run| Afar::default().resume(Some(run).filter(|run| !run.is_empty()))),
-        )
-        .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
-        .stop_flag(Arc::clone(&stop));
+    let mut tuner =
+        Tuner::new(&program, worker_command(py)?)
+            .map_err(|error| failed(&error))?
+            .sizes(sizes)
+            .target(choices.target.clone())
+            .threads(choices.threads)
+            .precision(choices.precision)
+            .budget(Budget::asked(options.trials, time, TRIALS))
+            .seed(options.seed)
+            .fresh(options.fresh)
+            .fleet(options.fleet.map(|run| {
+                RemoteWorkers::default().resume(Some(run).filter(|run| !run.is_empty()))
+            }))
+            .command(format!("tensorwright (Python): {}.tune", definition.signature.name))
+            .stop_flag(Arc::clone(&stop));
     if let Some(name) = &options.mode {
         tuner = tuner.mode(name.parse().map_err(|error: UnknownMode| failed(&error))?);
     }

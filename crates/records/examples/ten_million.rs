@@ -4,7 +4,7 @@
 //! cargo run --release -p tensorwright-records --features postgres --example ten_million [RECORDS [PLACE]]
 //! ```
 //!
-//! The database is a file in a directory of its own and removed, unless a place is given, a file or the URL of a
+//! The database is a file in a temporary directory, unless a place is given, a file or the URL of a
 //! server: then it stays there, and the next call with that place measures it again.
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
@@ -15,12 +15,12 @@ use std::time::Instant;
 
 use synthetic::{RUNS, TRIALS};
 use tensorwright_random::SplitMix;
-use tensorwright_records::{Event, Location, Options, open_at, open_existing};
+use tensorwright_records::{Event, Location, StoreOptions, open_at, open_existing};
 
-/// Runs that one transaction writes.
+/// Runs per transaction.
 const BATCH: u64 = 50;
 
-/// Lookups that are timed.
+/// The number of timed lookups.
 const LOOKUPS: usize = 2000;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -43,7 +43,7 @@ fn main() -> Result<()> {
 }
 
 fn fill(runs: u64, place: &Location) -> Result<()> {
-    let mut store = open_at(place, Options { durable: false, ..Options::default() })?;
+    let mut store = open_at(place, StoreOptions { durable: false, ..StoreOptions::default() })?;
     let start = Instant::now();
     for first in (0..runs).step_by(BATCH as usize) {
         let batch: Vec<Event> = (first..runs.min(first + BATCH)).flat_map(synthetic::run).collect();
@@ -55,7 +55,7 @@ fn fill(runs: u64, place: &Location) -> Result<()> {
 }
 
 fn measure(runs: u64, place: &Location) -> Result<()> {
-    let mut store = open_at(place, Options::default())?;
+    let mut store = open_at(place, StoreOptions::default())?;
     let bytes = store.bytes()?;
     println!("{bytes} bytes, {:.1} per record", bytes as f64 / (runs * TRIALS) as f64);
     println!("plan: {}", store.plan_of_best()?);
@@ -79,7 +79,7 @@ fn measure(runs: u64, place: &Location) -> Result<()> {
     Ok(())
 }
 
-/// The median, the 99th percentile and the longest of times, in milliseconds.
+/// The median, the 99th percentile and the maximum of times, in milliseconds.
 fn timed(over: &[u64], mut work: impl FnMut(u64) -> Result<bool>) -> Result<String> {
     let mut times = Vec::with_capacity(over.len());
     for item in over {

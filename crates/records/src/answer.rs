@@ -1,4 +1,4 @@
-//! What questions about records are answered with.
+//! Results of queries to records.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,35 +10,35 @@ use crate::key::{Key, Part};
 use crate::model::{Declared, RunEnd, RunInfo, Trial, TrialId};
 use crate::program::ProgramInfo;
 
-/// The best that is known for a key.
+/// The best known schedule of a key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Best {
-    /// Where it is found.
+    /// Its trial.
     pub id: TrialId,
     /// The candidate.
     pub trial: Trial,
     /// The seconds of a call: as declared, or else as first measured.
     pub seconds: f64,
-    /// The declaration; without one this is merely the fastest of all that were measured.
+    /// The declaration; without one, this is just the fastest measured trial.
     pub declared: Option<Declared>,
 }
 
-/// A best schedule of a similar key.
+/// The best schedule of a similar key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Near {
-    /// The key that it holds for.
+    /// Its key.
     pub key: Key,
-    /// The program that it was made for.
+    /// Its program.
     pub program: ProgramInfo,
-    /// The schedule and its time there.
+    /// The schedule, and its time under that key.
     pub best: Best,
     /// The parts of the key that differ.
     pub differs: Vec<Part>,
 }
 
 impl Near {
-    /// Whether it was made for the same program, so that its schedule applies as it is and has to
-    /// be checked and timed again; otherwise it is where a search may begin.
+    /// Whether it is a schedule of the same program, which applies as it is after checking and
+    /// timing it again; otherwise it is a starting point for a search.
     #[must_use]
     pub fn needs_only_verification(&self) -> bool {
         !self.differs.iter().any(|part| matches!(part, Part::Program | Part::Sizes))
@@ -48,9 +48,9 @@ impl Near {
 /// Why nothing was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Miss {
-    /// The part of the key that differs; `None` if the key is known and nothing was measured.
+    /// The part of the key that differs; `None` if the key is known but nothing was measured.
     pub part: Option<Part>,
-    /// What differs.
+    /// The difference.
     pub message: String,
     /// What to do about it.
     pub help: String,
@@ -66,13 +66,13 @@ impl fmt::Display for Miss {
     }
 }
 
-/// A run with what came of it.
+/// A run with its results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunSummary {
-    /// How it was started.
+    /// Its settings.
     #[serde(flatten)]
     pub info: RunInfo,
-    /// What it tuned.
+    /// Its key.
     pub key: Key,
     /// The name of the definition.
     pub def: String,
@@ -80,11 +80,11 @@ pub struct RunSummary {
     pub sizes: BTreeMap<String, i64>,
     /// How it ended; `None` if it is running or was killed.
     pub end: Option<RunEnd>,
-    /// The trials that are kept.
+    /// The number of stored trials.
     pub trials: u64,
 }
 
-/// A key with what is known for it.
+/// A key with its results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeySummary {
     /// The key.
@@ -93,7 +93,7 @@ pub struct KeySummary {
     pub program: ProgramInfo,
     /// The number of runs.
     pub runs: u64,
-    /// The trials that are kept.
+    /// The number of stored trials.
     pub trials: u64,
     /// The trials that were counted and removed.
     pub removed: u64,
@@ -101,7 +101,7 @@ pub struct KeySummary {
     pub best: Option<Best>,
 }
 
-/// Something in the database that cannot be used: it is left out, and somebody ought to know.
+/// A damaged record, which is skipped with a warning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Damage {
     /// The trial.

@@ -1,23 +1,23 @@
-//! [`Claim`]: a run belongs to the process that works on it, for as long as that lives.
+//! [`Claim`]: a lock on a run for the life of a process.
 //!
-//! Whether a run that has not ended is still running or was killed cannot be told from its rows. So a
-//! process that works on a run holds a lock on a file beside the database,
-//! `records.sqlite3.runs/9c….lock`. The system releases the lock when the process ends, however it ends.
-//! A run whose file is there and not locked was left unfinished, and whoever takes the lock may go on
-//! with it. A run without a file was finished, or belongs to another machine: nobody goes on with it.
+//! The rows of a run without an end do not show whether it is still running or was killed. So the
+//! process of a run locks a file beside the database, `records.sqlite3.runs/9c….lock`. The system
+//! releases the lock when the process ends, however it ends. A run whose file exists without a lock
+//! is unfinished, and a process that takes the lock can resume it. A run without a file is finished
+//! or belongs to another machine: it is never resumed.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
 
 use crate::model::RunId;
 
-/// Where the claims of a database are.
+/// The claims of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     directory: PathBuf,
 }
 
-/// A run that is this process's alone. Dropping it leaves the run unfinished.
+/// A run owned by this process. Dropping it leaves the run unfinished.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
@@ -31,8 +31,8 @@ impl Claims {
         Self { directory }
     }
 
-    /// Claims a run that begins. `None` if the file cannot be made: then nobody can go on with the run
-    /// if it does not finish, and all else is as usual.
+    /// Claims a new run. `None` if the file cannot be created: then nobody can resume the run, but
+    /// nothing else changes.
     #[must_use]
     pub fn begin(&self, run: &RunId) -> Option<Claim> {
         fs::create_dir_all(&self.directory).ok()?;
@@ -40,7 +40,7 @@ impl Claims {
         Self::locked(self.path(run)?, options.write(true).create_new(true))
     }
 
-    /// Claims a run that its process has left unfinished. `None` if that is alive, or the run was never
+    /// Claims a run whose process is gone. `None` if that process is alive, or the run was never
     /// claimed here.
     #[must_use]
     pub fn take_over(&self, run: &RunId) -> Option<Claim> {
@@ -53,7 +53,7 @@ impl Claims {
         Some(Claim { path, _file: file })
     }
 
-    /// The file of a run whose name can be one.
+    /// The file of a run, if its name can be a file name.
     fn path(&self, run: &RunId) -> Option<PathBuf> {
         let name = run.as_str();
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -62,9 +62,9 @@ impl Claims {
 }
 
 impl Claim {
-    /// The run is finished: nobody need go on with it.
+    /// Marks the run as finished: nobody will resume it.
     pub fn finish(self) {
-        // A file that stays is found to be of a finished run by whoever takes its lock.
+        // If the file stays, the process that takes its lock finds that the run is finished.
         let _ = fs::remove_file(&self.path);
     }
 }

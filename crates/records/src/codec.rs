@@ -1,5 +1,7 @@
-//! Lists of small numbers as bytes: seven bits each, the low ones first, the eighth says that more
-//! follow (LEB128). A point of twelve parameters takes twelve to fifteen bytes.
+//! LEB128: encodes lists of small numbers as bytes.
+//!
+//! Each byte has seven bits, the low ones first; the eighth bit says that more follow. A point of
+//! twelve parameters takes twelve to fifteen bytes.
 
 /// Numbers as bytes.
 pub(crate) fn encode(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
@@ -14,7 +16,7 @@ pub(crate) fn encode(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
     bytes
 }
 
-/// The numbers of a point as records keep them.
+/// Encodes a point as in the records.
 ///
 /// ```
 /// assert_eq!(tensorwright_records::encode_point(&[1, 300]), [1, 0xac, 2]);
@@ -24,13 +26,13 @@ pub fn encode_point(point: &[u32]) -> Vec<u8> {
     encode(point.iter().map(|value| u64::from(*value)))
 }
 
-/// The point of bytes that [`encode_point`] made; `None` if they are something else.
+/// Decodes a point from [`encode_point`]; `None` if the bytes are malformed.
 #[must_use]
 pub fn decode_point(bytes: &[u8]) -> Option<Vec<u32>> {
     decode(bytes)?.into_iter().map(|value| u32::try_from(value).ok()).collect()
 }
 
-/// Numbers from bytes; `None` if they are not what [`encode`] makes.
+/// Decodes numbers from [`encode`]; `None` if the bytes are malformed.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();
     let (mut number, mut shift) = (0_u64, 0);

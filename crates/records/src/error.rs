@@ -1,4 +1,4 @@
-//! [`Error`]: what can go wrong with records, where, and what to do about it.
+//! [`Error`]: errors of records, with their place and help.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::model::{RunId, TrialId};
 /// How to get a build that has a client for servers.
 pub const FLEET_FEATURE: &str = "take a release archive or the container, or build with `cargo install tensorwright-cli --features fleet`";
 
-/// The result of a question to records.
+/// The result of an operation on records.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. `Display` says where and what, [`Error::help`] what to do.
+/// An error of records. `Display` shows its place and cause, [`Error::help`] what to do.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,17 +23,17 @@ pub enum Error {
     Busy {
         /// Where it is.
         at: Location,
-        /// How long we waited.
+        /// The time waited.
         waited: Duration,
-        /// Processes that hold locks, if the system says: `4242 (sqlite3)`.
+        /// Processes that hold locks, if the system shows them: `4242 (sqlite3)`.
         holders: Vec<String>,
     },
-    /// No space is left, or the limit of the database is reached.
+    /// The disk is full, or the database has reached its limit.
     Full {
         /// Where it is.
         at: Location,
     },
-    /// The file is something else.
+    /// The file is not a database.
     NotADatabase {
         /// Where it is.
         at: Location,
@@ -56,7 +56,7 @@ pub enum Error {
         at: Location,
         /// Its schema's version.
         found: i64,
-        /// The version that we know.
+        /// The version that this build supports.
         known: i64,
     },
     /// The file cannot be opened or made.
@@ -85,14 +85,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The server does not let this user do that.
+    /// The server denies this to the user.
     Denied {
         /// Where it is.
         at: Location,
         /// What it says.
         reason: String,
     },
-    /// Another transaction was in the way, again and again.
+    /// Repeated conflicts with other transactions.
     Conflict {
         /// Where it is.
         at: Location,
@@ -104,21 +104,21 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// This build cannot talk to servers.
+    /// This build has no client for servers.
     NoServers {
         /// Where it is.
         at: Location,
     },
-    /// Anything else that the database says.
+    /// Any other error of the database.
     Database {
         /// Where it is.
         at: Location,
         /// What it says.
         detail: String,
     },
-    /// Something that records do not keep.
+    /// A value that records cannot store.
     Invalid {
-        /// What it is.
+        /// The name of the value.
         what: String,
         /// Why it is refused.
         reason: String,
@@ -127,9 +127,9 @@ pub enum Error {
     UnknownRun(RunId),
     /// There is no such trial.
     UnknownTrial(TrialId),
-    /// The number of a trial is taken by another one.
+    /// Another trial has this number.
     Taken(TrialId),
-    /// There is a best that a declaration does not name as the one it replaces.
+    /// The key has a best that the declaration does not replace.
     Outrun(TrialId),
     /// Neither a path nor a home directory is known.
     NoDataDirectory,
@@ -208,7 +208,7 @@ impl Error {
         }
     }
 
-    /// Whether the same records may be accepted later: the fault is not theirs.
+    /// Whether the same records may be accepted later: they are not the cause.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         !matches!(
@@ -221,7 +221,7 @@ impl Error {
         )
     }
 
-    /// Whether it stays until somebody names another place or repairs this one: waiting does not help.
+    /// Whether waiting does not help: the user must name or repair the place.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         matches!(
@@ -250,7 +250,7 @@ impl Error {
         Self::File { path: path.to_owned(), reason: error.to_string() }
     }
 
-    /// What SQLite says, about a database.
+    /// Converts an error of SQLite.
     pub(crate) fn sqlite(path: &Path, waited: Duration, error: &rusqlite::Error) -> Self {
         let at = Location::from(path);
         let detail = error.to_string();
@@ -266,7 +266,7 @@ impl Error {
                 Self::CannotOpen { at, reason: detail }
             }
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { at },
-            // A page that the file is too short for is reported as a failed read.
+            // SQLite reports a page beyond the end of the file as a failed read.
             Some(ErrorCode::SystemIoFailure) if is_short_read(error) => {
                 Self::Corrupt { at, detail: "the file ends too early".into() }
             }

@@ -1,8 +1,8 @@
-//! [`Event`]: everything that is ever written to records, as data.
+//! [`Event`]: a write to records, as data.
 //!
 //! The store applies events, the journal keeps those that could not be applied, and an export is a
-//! list of them, one per line. All three are therefore the same code, and since applying an event
-//! twice is the same as applying it once, none of them has to know what the others have done.
+//! list of them, one per line. So all three share their code; since events are idempotent, none of
+//! them needs to know what the others have done.
 
 use serde::{Deserialize, Serialize};
 use tensorwright_outcome::{Outcome, Timing};
@@ -30,65 +30,65 @@ const MAX_THREADS: u32 = 1 << 16;
 /// The shortest and the longest time of a call, in seconds: less than a cycle, and months.
 const CALL_SECONDS: std::ops::RangeInclusive<f64> = 1e-10..=1e7;
 
-/// How far clocks of different machines may be apart, in milliseconds.
+/// The largest difference between clocks of machines, in milliseconds.
 const MAX_AHEAD: i64 = 86_400_000;
 
-/// Something to be kept.
+/// A write to records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// There is a program.
+    /// Adds a program.
     Program(ProgramInfo),
-    /// A run for a key began. The program has to be known.
+    /// Adds a run. Its program must be known.
     Run {
-        /// What it tunes.
+        /// Its key.
         key: Key,
-        /// How it was started.
+        /// Its settings.
         info: RunInfo,
     },
-    /// The outcome of a trial is known. The run has to be known.
+    /// Adds a trial. Its run must be known.
     Trial {
         /// The run.
         run: RunId,
         /// The trial.
         trial: Trial,
     },
-    /// A run ended.
+    /// Ends a run.
     End {
         /// The run.
         run: RunId,
         /// How.
         end: RunEnd,
     },
-    /// A winner was declared. Its trial has to be known.
+    /// Declares a winner. Its trial must be known.
     Best {
-        /// What it is best for.
+        /// Its key.
         key: Key,
         /// The winner.
         best: Declared,
     },
-    /// Trials of a key that were counted and removed.
+    /// Counts removed trials of a key.
     Removed {
         /// The key.
         key: Key,
-        /// How many of each kind of outcome, in the order of [`Outcome::KINDS`].
+        /// The count of each kind of outcome, in the order of [`Outcome::KINDS`].
         counts: Vec<u64>,
     },
 }
 
-/// What became of an event.
+/// The result of applying an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Applied {
     /// It was written.
     Added,
-    /// It was there already.
+    /// It existed already.
     Known,
-    /// It cannot be kept; nothing of it was written.
+    /// It is refused; nothing of it was written.
     Refused(Error),
 }
 
 impl Event {
-    /// Checks what any database could not keep or give back as it was.
+    /// Rejects values that some database could not store and return unchanged.
     pub(crate) fn validate(&self) -> Result<()> {
         match self {
             Self::Program(program) => validate_program(program),
@@ -192,7 +192,7 @@ fn validate_timing(timing: &Timing) -> Result<()> {
     amount("roofline", timing.roofline.unwrap_or_default())
 }
 
-/// A name, which indexes hold.
+/// A name, which is part of an index.
 fn name(what: &str, value: &str) -> Result<()> {
     if value.len() > MAX_NAME {
         return Err(Error::invalid(what, format!("is longer than {MAX_NAME} bytes")));
@@ -203,7 +203,7 @@ fn name(what: &str, value: &str) -> Result<()> {
     text(what, value)
 }
 
-/// A text, without the one character at which C's functions, SQLite's among them, end it.
+/// A text without NUL, at which SQLite and other C code would cut it.
 fn text(what: &str, value: &str) -> Result<()> {
     if value.contains('\0') {
         return Err(Error::invalid(what, "has a NUL character"));
@@ -214,7 +214,7 @@ fn text(what: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a process said, which may hold any character: it is kept as JSON.
+/// Output of a process, which may hold any character: it is stored as JSON.
 fn long(a: &str, b: &str) -> Result<()> {
     if a.len().saturating_add(b.len()) > MAX_TEXT {
         return Err(Error::invalid("reason", format!("is longer than {MAX_TEXT} bytes")));
@@ -226,10 +226,10 @@ fn amount(what: &str, value: f64) -> Result<()> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(Error::invalid(what, "is not a finite number from zero on"))
+    Err(Error::invalid(what, "is not a finite, non-negative number"))
 }
 
-/// Winners are chosen by times: one that is zero or negative would win forever.
+/// Rejects impossible times: a zero or negative one would win forever.
 fn duration(what: &str, value: f64) -> Result<()> {
     if CALL_SECONDS.contains(&value) {
         return Ok(());
@@ -238,15 +238,16 @@ fn duration(what: &str, value: f64) -> Result<()> {
     Err(Error::invalid(what, format!("is not a time from {least:e} to {most:e} seconds")))
 }
 
-/// The declaration that was made last counts: one from the future would count forever.
+/// Rejects impossible dates: the last declaration counts, so one from the future would count
+/// forever.
 fn moment(what: &str, milliseconds: i64) -> Result<()> {
     if (0..=now().saturating_add(MAX_AHEAD)).contains(&milliseconds) {
         return Ok(());
     }
-    Err(Error::invalid(what, "is no moment from 1970 to now"))
+    Err(Error::invalid(what, "is not a date from 1970 to now"))
 }
 
-/// Databases count to 2^63.
+/// Database integers end at 2^63.
 fn whole(what: &str, value: u64) -> Result<()> {
     match i64::try_from(value) {
         Ok(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! [`Footprint`]: which files belong to records on this machine, and how large they are.
+//! [`Footprint`]: the files of records on this machine, with sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use crate::location::Location;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptFile {
-    /// What it holds, for people.
+    /// Its contents, for users.
     pub what: &'static str,
     /// Where it is.
     pub path: PathBuf,
-    /// Its size in bytes, with all that is in it.
+    /// Its size in bytes, including contents.
     pub bytes: u64,
 }
 
 impl KeptFile {
-    /// What is at a path, for people, and how large it is.
+    /// A file or folder with its description and size.
     #[must_use]
     pub fn new(what: &'static str, path: PathBuf, bytes: u64) -> Self {
         Self { what, path, bytes }
     }
 }
 
-/// The files of records that are there.
+/// The existing files of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Footprint {
@@ -36,19 +36,19 @@ pub struct Footprint {
     pub is_in_use: bool,
 }
 
-/// What is beside the path of a database, and what it is.
+/// Suffixes of files beside a database, with descriptions.
 const BESIDE: [(&str, &str); 7] = [
     ("", "records"),
-    ("-wal", "records that were written last"),
-    ("-shm", "what processes share"),
-    (".runs", "runs that can go on"),
-    (".cases", "candidates that show a defect"),
-    (".pending.jsonl", "records that wait"),
-    (".rejected.jsonl", "records that were refused"),
+    ("-wal", "write-ahead log"),
+    ("-shm", "shared memory of processes"),
+    (".runs", "unfinished runs"),
+    (".cases", "compiler defects"),
+    (".pending.jsonl", "records waiting to be written"),
+    (".rejected.jsonl", "refused records"),
 ];
 
 impl Footprint {
-    /// Looks what is there. Of records on a server, only what is kept on this machine.
+    /// Finds the files. For records on a server, only those on this machine.
     ///
     /// # Errors
     /// If there is no place for records.
@@ -92,7 +92,8 @@ impl Footprint {
     }
 }
 
-/// The size of a file, or of all files of a folder; `None` if there is neither. Links are not followed.
+/// The size of a file, or of all files in a folder; `None` if there is neither. Links are not
+/// followed.
 fn size(path: &Path) -> Option<u64> {
     let about = fs::symlink_metadata(path).ok()?;
     if !about.is_dir() {

@@ -1,11 +1,11 @@
-//! [`Journal`]: a writer that loses nothing while the database cannot be written.
+//! [`Journal`]: a writer that loses nothing when the database fails.
 //!
-//! A tuner that has paid for an outcome must not lose it because somebody holds a lock, the disk is
-//! full, the file is damaged or the server is gone. What cannot be written waits in memory and in a file
-//! beside the database, `records.sqlite3.pending.jsonl`, or for a server in the user's data directory. It is
-//! written at the next chance: with the next outcome, at the end, or by the next process that opens the
-//! journal. Since applying an event twice is the same as once, it does no harm that two of them do so, nor
-//! that nobody knows whether a commit succeeded whose connection was lost.
+//! A tuner must not lose an outcome because of a lock, a full disk, a damaged file or a lost
+//! server. Failed writes wait in memory and in a file beside the database,
+//! `records.sqlite3.pending.jsonl` (for a server, in the user's data directory). They are retried
+//! with the next outcome, at the end, or when the next process opens the journal. Events are
+//! idempotent, so it is safe if two processes write the same one, or if a lost connection hides
+//! whether a commit succeeded.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -19,27 +19,27 @@ use crate::key::Key;
 use crate::location::Location;
 use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial};
 use crate::open::{AnyStore, open_at};
-use crate::options::Options;
 use crate::program::ProgramInfo;
 use crate::store::{Store, all_accepted};
+use crate::store_options::StoreOptions;
 use crate::transfer::{Imported, read_lines};
 
-/// How long a write waits for others once there is trouble: a search must not stand still for it.
+/// The lock timeout after a failure, so that a search does not stand still.
 const IMPATIENCE: Duration = Duration::from_millis(100);
 
-/// How long after a failed attempt the next one is made.
+/// The first pause after a failed attempt.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The same at most, after many attempts to reach a server.
+/// The longest pause, after many failed attempts to reach a server.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long a server may take to accept a connection once there is trouble.
+/// The connection timeout of a server after a failure.
 const IMPATIENT_CONNECT: Duration = Duration::from_secs(1);
 
-/// Files of candidates that show a defect of the compiler: more say nothing new.
+/// The most files of compiler defects: more show nothing new.
 const MOST_CASES: usize = 100;
 
-/// Where an event was kept.
+/// Where an event was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// In the database.
@@ -48,40 +48,40 @@ pub enum Kept {
     Waiting,
 }
 
-/// A writer that loses nothing while the database cannot be written.
+/// A writer that loses nothing when the database fails.
 pub struct Journal {
     location: Location,
-    /// What files of this machine that belong to the records are named after.
+    /// The base path of the records' files on this machine.
     path: PathBuf,
-    options: Options,
+    options: StoreOptions,
     store: Option<AnyStore>,
-    /// What could not be written, in order.
+    /// Events that could not be written, in order.
     waiting: Vec<Event>,
-    /// How many of them are in the file as well.
+    /// How many of them are also in the file.
     saved: usize,
-    /// Lines of the file that no database takes.
+    /// Lines of the file that every database refuses.
     rejected: u64,
     trouble: Option<Error>,
     attempted: Option<Instant>,
-    /// How long after that the next attempt is made.
+    /// The pause until the next attempt.
     pause: Duration,
 }
 
 impl Journal {
-    /// A journal of the records at a path or at the usual place. The database need not be usable
-    /// yet; what other processes left waiting is written if it is.
+    /// A journal of the records at a path or at the default place. The database need not be usable
+    /// yet; if it is, events that other processes left waiting are written.
     ///
     /// # Errors
     /// If there is no place for records.
     pub fn open(place: Option<&Location>) -> Result<Self> {
-        Self::new(Location::given(place)?, Options::default())
+        Self::new(Location::given(place)?, StoreOptions::default())
     }
 
     /// [`Journal::open`] with options.
     ///
     /// # Errors
     /// If there is no place for the files of a server on this machine.
-    pub fn new(location: Location, options: Options) -> Result<Self> {
+    pub fn new(location: Location, options: StoreOptions) -> Result<Self> {
         let (store, waiting, path) = (None, Vec::new(), location.beside()?);
         let mut journal = Self {
             location,
@@ -95,7 +95,7 @@ impl Journal {
             attempted: None,
             pause: RETRY,
         };
-        // The failure is kept in `trouble`, for whoever asks.
+        // `trouble` keeps the error for callers who ask.
         let _ = journal.flush();
         Ok(journal)
     }
@@ -106,27 +106,27 @@ impl Journal {
         &self.location
     }
 
-    /// Notes that a run begins.
+    /// Records the start of a run.
     ///
     /// # Errors
-    /// If it cannot be kept in any database.
+    /// If no database could store it.
     pub fn begin_run(&mut self, key: &Key, program: &ProgramInfo, run: &RunInfo) -> Result<Kept> {
         let begin = Event::Run { key: key.clone(), info: run.clone() };
         self.keep(vec![Event::Program(program.clone()), begin])
     }
 
-    /// Keeps the outcome of a trial.
+    /// Stores a trial.
     ///
     /// # Errors
-    /// If it cannot be kept in any database.
+    /// If no database could store it.
     pub fn insert(&mut self, run: &RunId, trial: &Trial) -> Result<Kept> {
         self.keep(vec![Event::Trial { run: run.clone(), trial: trial.clone() }])
     }
 
-    /// Notes that a run ended.
+    /// Records the end of a run.
     ///
     /// # Errors
-    /// If it cannot be kept in any database.
+    /// If no database could store it.
     pub fn end_run(&mut self, run: &RunId, end: &RunEnd) -> Result<Kept> {
         self.keep(vec![Event::End { run: run.clone(), end: end.clone() }])
     }
@@ -134,44 +134,44 @@ impl Journal {
     /// Declares a winner.
     ///
     /// # Errors
-    /// If it cannot be kept in any database.
+    /// If no database could store it.
     pub fn declare_best(&mut self, key: &Key, best: &Declared) -> Result<Kept> {
         self.keep(vec![Event::Best { key: key.clone(), best: best.clone() }])
     }
 
-    /// The records that wait.
+    /// The number of waiting events.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Those of them that would be lost with this process, because the file beside the database
-    /// cannot be written either.
+    /// The number of waiting events that this process would take with it, because the file beside
+    /// the database cannot be written either.
     #[must_use]
     pub fn unsaved(&self) -> usize {
         self.waiting.len() - self.saved
     }
 
-    /// How many lines that waited no database takes, because they are damaged or contradict others. They are
-    /// in the file [`Journal::rejected_path`].
+    /// How many waiting lines every database refuses, because they are damaged or contradict
+    /// others. The file [`Journal::rejected_path`] has them.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// Why records wait, or why the database cannot be used.
+    /// Why events wait, or why the database cannot be used.
     #[must_use]
     pub fn trouble(&self) -> Option<&Error> {
         self.trouble.as_ref()
     }
 
-    /// The folder beside the database with candidates that show a defect of the compiler.
+    /// The folder beside the database with compiler defects.
     #[must_use]
     pub fn case_folder(&self) -> PathBuf {
         self.beside(".cases")
     }
 
-    /// Keeps the text of such a candidate under a name; where, or `None` if the folder is full.
+    /// Stores a compiler defect under a name; returns the path, or `None` if the folder is full.
     ///
     /// # Errors
     /// If the folder cannot be written.
@@ -190,32 +190,32 @@ impl Journal {
         Ok(Some(file))
     }
 
-    /// The path of the database with more at its end.
+    /// The path of the database with a suffix.
     fn beside(&self, end: &str) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(end);
         PathBuf::from(name)
     }
 
-    /// The file where records wait; empty or absent if none do.
+    /// The file of waiting events; empty or absent if none wait.
     #[must_use]
     pub fn pending_path(&self) -> PathBuf {
         self.beside(".pending.jsonl")
     }
 
-    /// Which runs are alive.
+    /// The claims on runs.
     #[must_use]
     pub fn claims(&self) -> Claims {
         Claims::of(self.beside(".runs"))
     }
 
-    /// The file of lines that waited and that no database takes: nothing is thrown away.
+    /// The file of waiting lines that every database refuses: nothing is thrown away.
     #[must_use]
     pub fn rejected_path(&self) -> PathBuf {
         self.beside(".rejected.jsonl")
     }
 
-    /// The store, to ask it questions. It does not know of records that wait.
+    /// The store, for queries. It does not include waiting events.
     ///
     /// # Errors
     /// If the database cannot be opened.
@@ -223,7 +223,7 @@ impl Journal {
         if self.store.is_none() {
             let mut options = self.options.clone();
             if self.trouble.is_some() {
-                // A server that does not answer must not stop a search, attempt after attempt.
+                // A server that does not answer must not block a search with every attempt.
                 options.busy_timeout = options.busy_timeout.min(IMPATIENT_CONNECT);
             }
             self.store = Some(open_at(&self.location, options)?);
@@ -234,7 +234,7 @@ impl Journal {
         }
     }
 
-    /// Tries now to write all that waits, of this process and of others that have ended.
+    /// Retries all waiting events now, of this process and of processes that have ended.
     ///
     /// # Errors
     /// If it still cannot be written; nothing is lost.
@@ -264,7 +264,7 @@ impl Journal {
         if due && self.flush().is_ok() { Ok(Kept::Database) } else { Ok(Kept::Waiting) }
     }
 
-    /// Remembers how an attempt went.
+    /// Keeps the result of an attempt.
     fn note<T>(&mut self, result: Result<T>) -> Result<T> {
         let patience = match &result {
             Ok(_) => {
@@ -279,7 +279,7 @@ impl Journal {
                 }
                 self.trouble = Some(error.clone());
                 self.attempted = Some(Instant::now());
-                // A damaged or replaced file is opened anew, and so is a connection that was lost.
+                // Reopen a damaged or replaced file, or a lost connection.
                 if !matches!(error, Error::Busy { .. } | Error::Full { .. }) {
                     self.store = None;
                 }
@@ -287,7 +287,7 @@ impl Journal {
             }
         };
         if let Some(store) = &mut self.store {
-            // How long the next attempt waits is not worth losing the result of this one.
+            // A failure to set the next timeout must not lose this result.
             let _ = store.set_patience(patience);
         }
         result
@@ -297,17 +297,17 @@ impl Journal {
         self.waiting.extend(events);
         let path = self.pending_path();
         if let Some(directory) = path.parent() {
-            // The records of a server have no file here before something waits for them.
+            // Records on a server have no file here before something waits for them.
             let _ = std::fs::create_dir_all(directory);
         }
-        // What cannot be saved now is saved with the next one, or stays in memory.
+        // Events that cannot be saved now are saved with the next one, or stay in memory.
         if append(&path, &self.waiting[self.saved..]).is_ok() {
             self.saved = self.waiting.len();
         }
     }
 
-    /// Writes what is in memory. Returns how many events were refused that are not in the file of those
-    /// that wait as well, where they will be refused again.
+    /// Writes the events in memory. Returns how many were refused without being in the pending file
+    /// too, where they will be refused again.
     fn write_waiting(&mut self) -> Result<u64> {
         let events = std::mem::take(&mut self.waiting);
         match self.store().and_then(|store| store.apply(&events)) {
@@ -317,7 +317,7 @@ impl Journal {
                 let refused = unsaved.filter(|(_, one)| matches!(one, Applied::Refused(_)));
                 let refused: Vec<Event> = refused.map(|(event, _)| event).collect();
                 if !refused.is_empty() {
-                    // What cannot be set aside either is counted all the same.
+                    // Count them even if they cannot be set aside.
                     let _ = append(&self.rejected_path(), &refused);
                     self.rejected += refused.len() as u64;
                 }
@@ -330,7 +330,7 @@ impl Journal {
         }
     }
 
-    /// Writes what is in the file, and empties it. The file is not removed: another process may
+    /// Writes the events of the file and empties it. The file is not removed: another process may
     /// hold it open.
     fn take_in(&mut self) -> Result<Imported> {
         let path = self.pending_path();
@@ -360,14 +360,13 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if !self.waiting.is_empty() {
-            // What still cannot be written is in the file for the next process.
+            // Events that still cannot be written are in the file for the next process.
             let _ = self.flush();
         }
     }
 }
 
-/// Copies the lines that could not be used to a file of their own. If there are more than were listed, all
-/// lines go there.
+/// Copies unusable lines to a file of their own; all lines, if there are more than were listed.
 fn set_aside(file: &mut File, imported: &Imported, rejected: &Path) -> std::io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let listed = imported.bad == imported.bad_lines.len() as u64;
@@ -377,7 +376,7 @@ fn set_aside(file: &mut File, imported: &Imported, rejected: &Path) -> std::io::
     aside.sync_data()
 }
 
-/// Copies the lines of some numbers, counted from one, piece by piece: a damaged line may be as long as the
+/// Copies lines by their numbers, counted from one, in pieces: a damaged line may be as long as the
 /// disk is large.
 fn copy_lines(
     from: &mut impl BufRead,
@@ -388,7 +387,7 @@ fn copy_lines(
     loop {
         let piece = from.fill_buf()?;
         if piece.is_empty() {
-            // The last line may have no end.
+            // The last line may have no newline.
             return if wanted && is_open { to.write_all(b"\n") } else { Ok(()) };
         }
         let end = piece.iter().position(|byte| *byte == b'\n');
@@ -405,7 +404,7 @@ fn copy_lines(
     }
 }
 
-/// Adds events to the file of those that wait.
+/// Appends events to the pending file.
 fn append(path: &Path, events: &[Event]) -> std::io::Result<()> {
     let mut lines = Vec::new();
     for event in events {
@@ -416,12 +415,12 @@ fn append(path: &Path, events: &[Event]) -> std::io::Result<()> {
     file.lock()?;
     let length = file.metadata()?.len();
     if length > 0 && !ends_with_newline(&mut file)? {
-        // A process was killed while it wrote its last line.
+        // A killed process left its last line incomplete.
         lines.insert(0, b'\n');
     }
     let written = file.write_all(&lines).and_then(|()| file.sync_data());
     if written.is_err() {
-        // Half of a line on a full disk is worse than none.
+        // Half a line on a full disk is worse than none.
         let _ = file.set_len(length);
     }
     written
@@ -438,7 +437,7 @@ fn ends_with_newline(file: &mut File) -> std::io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Keeps what is written, and the most that was written at once.
+    /// Keeps the written bytes, and the size of the largest write.
     #[derive(Default)]
     struct Pieces {
         all: Vec<u8>,

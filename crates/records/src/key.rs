@@ -1,4 +1,4 @@
-//! [`Key`]: what a record is found by.
+//! [`Key`]: identifies program, machine, threads, compiler and precision.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,13 +9,13 @@ use tensorwright_machine::fingerprint_parts;
 
 use crate::program::ProgramInfo;
 
-/// What a record is found by: a best schedule holds for all of it and for nothing else.
+/// The lookup key of records: a best schedule holds only for its own key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "KeyText", into = "KeyText")]
 pub struct Key {
     /// The hash of the program: structure, sizes and types.
     pub program: String,
-    /// The hash of the program without its numbers: the same for all sizes.
+    /// The hash of the program without its sizes: the same for all sizes.
     pub family: String,
     /// The [fingerprint](tensorwright_machine::Target::fingerprint) of the target.
     pub target: String,
@@ -23,11 +23,11 @@ pub struct Key {
     pub threads: u32,
     /// The versions of Tensorwright and of the compiler under it.
     pub compiler: String,
-    /// With which numbers its sums may be computed.
+    /// The precision.
     pub precision: Precision,
 }
 
-/// A key as exports have it. Older ones say the precision at the end of the compiler's name.
+/// A key in exports. Older ones append the precision to the compiler's name.
 #[derive(Serialize, Deserialize)]
 struct KeyText {
     program: String,
@@ -60,7 +60,7 @@ impl From<Key> for KeyText {
     }
 }
 
-/// The precision of an older key: what was tuned before there were precisions could use any algorithm.
+/// The precision of an older key: before there were precisions, tuning could use any algorithm.
 fn precision_of(compiler: String) -> (String, Precision) {
     match compiler.strip_suffix(" exact") {
         Some(compiler) => (compiler.to_owned(), Precision::Exact),
@@ -82,7 +82,7 @@ pub enum Part {
     Threads,
     /// The compiler.
     Compiler,
-    /// With which numbers sums may be computed.
+    /// The precision.
     Precision,
 }
 
@@ -106,7 +106,7 @@ impl Key {
         Self { precision, ..self }
     }
 
-    /// The parts that differ from another key's, the weightiest first.
+    /// The parts that differ from another key's, the most important first.
     #[must_use]
     pub fn differences(&self, other: &Key) -> Vec<Part> {
         let same_program = self.program == other.program;
@@ -136,7 +136,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// How a stored machine differs from the wanted one, in words.
+/// Describes how a stored machine differs from this one.
 pub(crate) fn machine_difference(wanted: &str, stored: &str) -> String {
     let (wanted_model, wanted) = fingerprint_parts(wanted);
     let (stored_model, stored) = fingerprint_parts(stored);

@@ -1,4 +1,4 @@
-//! [`Location`]: where records are kept.
+//! [`Location`]: the file or server of records.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What a URL of a server begins with.
+/// The schemes of server URLs.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// Where records are kept: a file, or a server.
+/// The file or server of records.
 ///
-/// Whatever begins like a URL of PostgreSQL is one; all else is a path. Whether it can be used is found out when it
-/// is opened. A password never shows.
+/// A text that starts like a PostgreSQL URL is one; all others are paths. Opening it checks it.
+/// Passwords are never shown.
 ///
 /// ```
 /// use tensorwright_records::Location;
@@ -25,28 +25,28 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Location {
-    /// A file of SQLite.
+    /// An SQLite file.
     File(PathBuf),
-    /// A server of PostgreSQL.
+    /// A PostgreSQL server.
     Server(Url),
 }
 
-/// The URL of a server. A password in it never shows.
+/// The URL of a server. Its password is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Url(String);
 
 impl Url {
-    /// The text as it was given, with whatever is secret in it.
+    /// The text as given, including secrets.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "no server is ever asked"))]
     pub(crate) fn secret_text(&self) -> &str {
         &self.0
     }
 
-    /// Where the password is in the text.
+    /// The ranges of passwords in the text.
     fn passwords(&self) -> Vec<Range<usize>> {
         let begin = self.0.find("://").map_or(0, |at| at + 3);
         let end = self.0[begin..].find(['/', '?']).map_or(self.0.len(), |at| begin + at);
-        // A password with a `/` or `?` that is not escaped is hidden as well, whatever else it hides.
+        // Also hide a password with an unescaped `/` or `?`, even if that hides more.
         let end = self.0[begin..].rfind('@').map_or(end, |at| end.max(begin + at));
         let mut hidden = Vec::new();
         if let Some(at) = self.0[begin..end.max(begin)].find(':').map(|at| begin + at + 1)
@@ -104,14 +104,14 @@ impl From<OsString> for Location {
 }
 
 impl From<PathBuf> for Location {
-    /// A path, whatever it begins with.
+    /// Always a path, whatever it starts with.
     fn from(path: PathBuf) -> Self {
         Self::File(path)
     }
 }
 
 impl From<&Path> for Location {
-    /// A path, whatever it begins with.
+    /// Always a path, whatever it starts with.
     fn from(path: &Path) -> Self {
         Self::File(path.to_owned())
     }
@@ -153,7 +153,7 @@ mod tests {
         for (given, expected) in &cases[..7] {
             assert_eq!(shown(given), *expected);
         }
-        // Without an `@` what follows a colon is a port.
+        // Without an `@`, a colon is followed by a port.
         let Ok(place) = cases[7].0.parse::<Location>();
         assert_eq!(place.to_string(), cases[7].1);
     }

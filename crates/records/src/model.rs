@@ -1,4 +1,4 @@
-//! What records are made of: runs, trials, declarations and verifications.
+//! Runs, trials, declarations and verifications.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -11,17 +11,17 @@ use tensorwright_outcome::Outcome;
 use crate::key::Key;
 use crate::origin::Origin;
 
-/// The name of a run, unlike any other on any machine.
+/// The globally unique name of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(String);
 
 impl RunId {
-    /// A name that no other run has: 128 bits from the system's randomness and the clock.
+    /// A new unique name: 128 bits from the system's randomness and the clock.
     #[must_use]
     pub fn fresh() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Each `RandomState` has keys of its own that come from the system.
+        // Each `RandomState` gets its keys from the system.
         let half = || {
             let mut hasher = RandomState::new().build_hasher();
             hasher.write_u128(since.as_nanos());
@@ -31,7 +31,7 @@ impl RunId {
         Self(format!("{:016x}{:016x}", half(), half()))
     }
 
-    /// A name as it is written in commands and files.
+    /// A name as written in commands and files.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(name.to_owned())
@@ -50,7 +50,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// How a run was started.
+/// The settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Its name.
@@ -59,16 +59,16 @@ pub struct RunInfo {
     pub strategy: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// The hash of the space that points belong to.
+    /// The hash of the space of its points.
     pub space: String,
-    /// The command, its options, and whatever else is worth keeping.
+    /// The command, its options, and other metadata.
     pub meta: serde_json::Value,
-    /// When it began: milliseconds since 1970.
+    /// The start time: milliseconds since 1970.
     pub started: i64,
 }
 
 impl RunInfo {
-    /// A run that begins now.
+    /// A run that starts now.
     #[must_use]
     pub fn new(strategy: &str, seed: u64) -> Self {
         Self {
@@ -82,38 +82,38 @@ impl RunInfo {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
     /// When: milliseconds since 1970.
     pub ended: i64,
-    /// In a word: `finished`, `interrupted`, `exhausted`.
+    /// The status: `finished`, `interrupted`, `exhausted`.
     pub status: String,
 }
 
-/// A candidate and what became of it.
+/// A candidate and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Its number in the run.
     pub number: u64,
-    /// Where it came from.
+    /// Its origin.
     #[serde(default)]
     pub origin: Origin,
-    /// The way to compute the program that its point belongs to; empty if it has no point.
+    /// The algorithm that its point belongs to; empty without a point.
     #[serde(default)]
     pub algorithm: String,
-    /// The point of that algorithm's space; empty for a schedule that no space has.
+    /// The point in that algorithm's space; empty for a schedule outside every space.
     pub point: Vec<u32>,
-    /// The schedule that the point stands for.
+    /// The schedule.
     pub schedule: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When it was known: seconds since the run began.
+    /// The seconds from the start of the run to its outcome.
     pub elapsed: f64,
 }
 
 impl Trial {
-    /// A candidate of which nothing is known: the device was lost before it could be tried.
+    /// A candidate without a result: the device was lost before it was tried.
     #[must_use]
     pub fn new(number: u64, point: Vec<u32>, schedule: &str) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Trial {
     }
 }
 
-/// Where a trial is found.
+/// The identifier of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrialId {
     /// The run.
@@ -138,12 +138,12 @@ pub struct TrialId {
 }
 
 impl TrialId {
-    /// The name of the run and the number, as one word of a row.
+    /// Encodes the identifier as one word.
     pub(crate) fn to_word(&self) -> String {
         format!("{}/{}", self.run, self.number)
     }
 
-    /// What [`TrialId::to_word`] wrote.
+    /// Decodes a word of [`TrialId::to_word`].
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let (run, number) = word.rsplit_once('/')?;
         Some(Self { run: RunId::named(run), number: number.parse().ok()? })
@@ -156,34 +156,34 @@ impl fmt::Display for TrialId {
     }
 }
 
-/// The winner among finalists that were measured again, in turns.
+/// The declared winner among finalists that were measured again in turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Declared {
-    /// Which trial.
+    /// Its trial.
     pub trial: TrialId,
     /// The seconds of a call, when measured in turns with the others.
     pub seconds: f64,
-    /// What it was measured against: the finalists and the default schedule, with their times.
+    /// Its competitors: the finalists and the default schedule, with their times.
     pub against: serde_json::Value,
     /// When: milliseconds since 1970.
     pub declared: i64,
-    /// The best that it takes the place of, which was measured beside it; `None` if there was none.
+    /// The best that it replaces, which was measured with it; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<TrialId>,
 }
 
-/// What is verified: that a schedule computes what a program says, by an installation.
+/// A verification by an installation that a schedule computes what the program says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     /// The program, the machine, the threads and the compiler.
     pub key: Key,
     /// The text of the schedule.
     pub schedule: String,
-    /// Who verifies: a text that no other machine and no other build of the compiler has.
+    /// The installation: unique to a machine and a build of the compiler.
     pub installation: String,
 }
 
-/// The time: milliseconds since 1970.
+/// The current time: milliseconds since 1970.
 #[must_use]
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

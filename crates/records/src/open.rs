@@ -1,27 +1,27 @@
-//! Opening records, wherever they are.
+//! Opens records in a file or on a server.
 
 use crate::error::{Error, Result};
 use crate::location::{Location, Url};
-use crate::options::Options;
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
+use crate::store_options::StoreOptions;
 
 /// Records of any database.
 pub type AnyStore = Box<dyn Store + Send>;
 
-/// Opens the records at a place, or at the [usual one](Location::given); makes them if there are none.
+/// Opens the records at a place, or at the [default one](Location::given); creates them if missing.
 ///
 /// # Errors
-/// If there is no usual place, or the database cannot be opened or is not one of records.
+/// If there is no default place, or the database cannot be opened or is not one of records.
 pub fn open(place: Option<&Location>) -> Result<AnyStore> {
-    open_at(&Location::given(place)?, Options::default())
+    open_at(&Location::given(place)?, StoreOptions::default())
 }
 
 /// [`open`] with options.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_at(place: &Location, options: Options) -> Result<AnyStore> {
+pub fn open_at(place: &Location, options: StoreOptions) -> Result<AnyStore> {
     let _span = tracing::debug_span!("open records", %place).entered();
     match place {
         Location::File(path) => Ok(Box::new(SqliteStore::open(path, options)?)),
@@ -29,8 +29,8 @@ pub fn open_at(place: &Location, options: Options) -> Result<AnyStore> {
     }
 }
 
-/// [`open`], but `None` if there are no records at that place: looking makes no files and no tables, and records
-/// that cannot be written are opened to look at.
+/// [`open`], but `None` if there are no records: it creates no files and no tables, and opens
+/// unwritable records read-only.
 ///
 /// # Errors
 /// As [`open`].
@@ -39,14 +39,14 @@ pub fn open_existing(place: Option<&Location>) -> Result<Option<AnyStore>> {
     let _span = tracing::debug_span!("open records", %place).entered();
     let path = match &place {
         Location::File(path) => path,
-        Location::Server(url) => return server(url, Options::default(), false),
+        Location::Server(url) => return server(url, StoreOptions::default(), false),
     };
     if let Ok(false) = path.try_exists() {
         return Ok(None);
     }
-    let store = match SqliteStore::open(path, Options::default()) {
+    let store = match SqliteStore::open(path, StoreOptions::default()) {
         Err(Error::ReadOnly { .. } | Error::CannotOpen { .. }) => {
-            SqliteStore::open_read_only(path, &Options::default())
+            SqliteStore::open_read_only(path, &StoreOptions::default())
         }
         opened => opened,
     };
@@ -58,7 +58,7 @@ fn no_records(place: &Location) -> Error {
 }
 
 #[cfg(feature = "postgres")]
-fn server(url: &Url, options: Options, make: bool) -> Result<Option<AnyStore>> {
+fn server(url: &Url, options: StoreOptions, make: bool) -> Result<Option<AnyStore>> {
     use crate::postgres::PostgresStore;
     if make {
         return Ok(Some(Box::new(PostgresStore::open(url, options)?)));
@@ -68,6 +68,6 @@ fn server(url: &Url, options: Options, make: bool) -> Result<Option<AnyStore>> {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn server(url: &Url, _: Options, _: bool) -> Result<Option<AnyStore>> {
+fn server(url: &Url, _: StoreOptions, _: bool) -> Result<Option<AnyStore>> {
     Err(Error::NoServers { at: Location::Server(url.clone()) })
 }

@@ -1,13 +1,13 @@
-//! [`Origin`]: where a candidate came from.
+//! [`Origin`]: the source of a candidate.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Makes the enumeration and the words of its variants: one line each.
+/// Defines the enumeration and the words of its variants: one line each.
 macro_rules! origins {
     ($($(#[$meta:meta])* $name:ident = $word:literal;)*) => {
-        /// Where a candidate came from. In files and commands it is a word.
+        /// The source of a candidate. In files and commands it is a word.
         ///
         /// ```
         /// use tensorwright_records::Origin;
@@ -21,33 +21,33 @@ macro_rules! origins {
         #[serde(from = "String", into = "String")]
         pub enum Origin {
             $($(#[$meta])* $name,)*
-            /// A search strategy proposed it: that of the run, or a member of its portfolio. Its word is
-            /// the strategy's name.
+            /// A search strategy proposed it: that of the run, or a member of its portfolio. Its
+            /// word is the strategy's name.
             Search(String),
         }
 
-        /// The words of origins that are no strategies.
+        /// The words of all origins but strategies.
         const WORDS: &[(&str, Origin)] = &[$(($word, Origin::$name)),*];
     };
 }
 
 origins! {
-    /// Nobody said.
+    /// Unknown.
     #[default]
     Unknown = "";
-    /// It is the schedule of a program of which nothing was measured.
+    /// It is the default schedule.
     Default = "default";
     /// An earlier run measured it, for the same key.
     Record = "record";
     /// An earlier run measured it for a similar key, or it is the point of one with other sizes.
     Near = "near";
-    /// The cost model put the point first.
+    /// The cost model ranked the point first.
     Ranked = "ranked";
-    /// It is the point that is nearest to the default schedule.
+    /// It is the point nearest to the default schedule.
     Start = "start";
     /// A search over pipelines found it.
     Pipeline = "pipeline";
-    /// Whoever started the run gave it, with code to measure.
+    /// The caller of the run supplied it, with code to measure.
     Planted = "planted";
 }
 

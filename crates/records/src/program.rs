@@ -1,10 +1,10 @@
-//! [`ProgramInfo`]: what is kept about a program.
+//! [`ProgramInfo`]: the record of a program.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A program that was tuned.
+/// A tuned program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProgramInfo {
     /// The hash of structure, sizes and types.
@@ -15,10 +15,10 @@ pub struct ProgramInfo {
     pub def: String,
     /// The sizes by name.
     pub sizes: BTreeMap<String, i64>,
-    /// Source text with all sizes as numbers, which binds to a program of the same hash.
+    /// The source text with all sizes as numbers, which binds to a program of the same hash.
     pub text: String,
     /// The operations of a call.
     pub flops: f64,
-    /// The bytes that a call has to read and write at least.
+    /// The bytes that a call must read and write.
     pub bytes: f64,
 }

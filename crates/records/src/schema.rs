@@ -1,20 +1,19 @@
 //! The tables, in SQLite's SQL.
 //!
-//! A trial is one narrow row. Its point is a few bytes; its schedule is a list of numbers of lines,
-//! because the schedules of candidates nearly all differ while their lines are nearly all the same;
-//! what a failed candidate said is the number of a text. Texts are kept once each and found by their
-//! hash.
+//! A trial is one narrow row. Its point is a few bytes; its schedule is a list of line numbers,
+//! because schedules differ while their lines mostly repeat; the message of a failed candidate is
+//! the number of a text. Texts are stored once each and found by their hash.
 
 /// The version of the schema, kept in `meta`.
 pub const VERSION: i64 = 3;
 
-/// The statements that make the tables.
+/// The statements that create the tables.
 #[must_use]
 pub fn statements() -> &'static [&'static str] {
     TABLES
 }
 
-/// The statements that bring tables of an earlier version up to date.
+/// The statements that migrate tables of an earlier version.
 #[must_use]
 pub fn migration(from: i64) -> Vec<String> {
     let mut statements = Vec::new();
@@ -25,7 +24,7 @@ pub fn migration(from: i64) -> Vec<String> {
     if from < 3 {
         statements.extend([
             "ALTER TABLE trials ADD COLUMN algorithm BIGINT REFERENCES texts (id)".to_owned(),
-            // SQLite cannot change what has to be unique in a table.
+            // SQLite cannot change uniqueness constraints of a table.
             KEYS.replace("TABLE keys", "TABLE newer_keys"),
             format!("INSERT INTO newer_keys SELECT {SPLIT_KEY} FROM keys"),
             "DROP TABLE keys".to_owned(),
@@ -35,7 +34,7 @@ pub fn migration(from: i64) -> Vec<String> {
     statements
 }
 
-/// The statements that make an earlier version, which cannot be written, look like this one.
+/// The statements that make an unwritable older version look like this one.
 #[must_use]
 pub fn views(from: i64) -> Vec<String> {
     let mut views = Vec::new();
@@ -55,17 +54,17 @@ pub fn views(from: i64) -> Vec<String> {
     views
 }
 
-/// The columns of a key whose compiler ends with its precision; without one it is fast.
+/// The columns of a key whose compiler ends with its precision; without one, it is fast.
 const SPLIT_KEY: &str = "id, program_id, target, threads,
        CASE WHEN compiler LIKE '% exact' THEN substr(compiler, 1, length(compiler) - 6)
             ELSE compiler END AS compiler,
        CASE WHEN compiler LIKE '% exact' THEN 'exact' ELSE 'fast' END AS precision";
 
-/// The condition of rows that may become the best, exactly as the index on them has it.
+/// The condition on rows that may become the best, exactly as in their index.
 pub(crate) const ELIGIBLE: &str = "kind = 0 AND cut = 0";
 
-/// Which schedules were compared with the reference, by whom, and whether they agreed. Nothing here
-/// belongs to a trial: what was verified is a text for a program, whichever records have it.
+/// The verdicts of installations on schedules. They do not belong to trials: a verdict is about the
+/// text of a schedule for a program, whichever records contain it.
 const VERIFIED: &str = "CREATE TABLE verified (
        program TEXT NOT NULL,
        schedule TEXT NOT NULL,

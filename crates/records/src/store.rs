@@ -1,4 +1,4 @@
-//! [`Store`]: what a store of records does, whichever database is under it.
+//! [`Store`]: the interface of a database of records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId, Verificatio
 use crate::program::ProgramInfo;
 use crate::sql::{Collected, Collection};
 
-/// Which runs are meant.
+/// Selects runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunFilter {
     /// Runs of this key.
     pub key: Option<Key>,
     /// Runs of definitions of this name.
     pub def: Option<String>,
-    /// Runs whose name begins like this.
+    /// Runs whose name starts with this.
     pub id: Option<String>,
-    /// At most so many; 0 is no limit. The latest come first.
+    /// The maximum number; 0 is no limit. The latest come first.
     pub limit: usize,
 }
 
-/// A store of records.
+/// A database of records.
 ///
-/// Writing is idempotent: a run, a trial or a declaration that is there already is left as it is.
+/// Writing is idempotent: an existing run, trial or declaration stays as it is.
 pub trait Store {
-    /// Where it is.
+    /// Its location.
     fn location(&self) -> &Location;
 
     /// The size of the records in bytes, without the log of the database.
@@ -38,76 +38,75 @@ pub trait Store {
     /// If the database cannot be read.
     fn bytes(&self) -> Result<u64>;
 
-    /// How the database finds the fastest trial of a key: the plan of that query, in its words.
+    /// The query plan for the fastest trial of a key, as the database prints it.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn plan_of_best(&self) -> Result<String>;
 
-    /// Waits for others that write as long as this from now on.
+    /// Sets how long to wait for other writers.
     ///
     /// # Errors
-    /// If the database does not take it.
+    /// If the database refuses it.
     fn set_patience(&mut self, patience: Duration) -> Result<()>;
 
-    /// Removes all trials but the fastest of each key and the declared winners, and gives the space
-    /// back. Runs, programs, keys and counts by outcome stay.
+    /// Removes all trials except the fastest of each key and the declared winners, and frees the
+    /// space. Runs, programs, keys and counts by outcome stay.
     ///
     /// # Errors
     /// If the database cannot be written; then nothing is removed.
     fn collect(&mut self, what: Collection) -> Result<Collected>;
 
-    /// Writes events in one transaction, which is on disk when this returns. Events that cannot be
-    /// kept are refused one by one and do not keep the others out.
+    /// Writes events in one transaction, which is on disk when this returns. Refused events do not
+    /// affect the others.
     ///
     /// # Errors
     /// If the database cannot be written; then none of the events is.
     fn apply(&mut self, events: &[Event]) -> Result<Vec<Applied>>;
 
-    /// The best of a key: the declared winner, or else the fastest that was measured; never one
-    /// whose timing was cut short.
+    /// The best of a key: the declared winner, or else the fastest measured trial; never one whose
+    /// timing was cut short.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn best(&self, key: &Key) -> Result<Option<Best>>;
 
-    /// The best of a key and those after it, the best first: the declared winner, then the fastest,
-    /// each schedule once.
+    /// The ranking of a key: the declared winner, then the fastest, each schedule once.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn ranked(&self, key: &Key, limit: usize) -> Result<Vec<Best>>;
 
-    /// Whether a schedule was found right or wrong by an installation; `None` if it was not verified.
+    /// An installation's verdict on a schedule; `None` if it was not verified.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn verified(&self, what: &Verification) -> Result<Option<bool>>;
 
-    /// Remembers what came of a verification. Of two that disagree, the failure stays.
+    /// Stores a verdict. If two disagree, the failure stays.
     ///
     /// # Errors
     /// If the database cannot be written.
     fn note_verified(&self, what: &Verification, passed: bool) -> Result<()>;
 
-    /// What was left out of answers since the last call because it is damaged.
+    /// The damaged records skipped since the last call.
     fn damage(&self) -> Vec<Damage>;
 
     /// The bests of similar keys, the most similar first: the same program with another compiler,
-    /// on another machine or with other threads, then the same computation with other sizes,
-    /// the nearest sizes first. The key itself is left out.
+    /// on another machine or with other threads, then the same computation with other sizes, the
+    /// nearest sizes first. The key itself is left out.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn nearest(&self, key: &Key, sizes: &BTreeMap<String, i64>, limit: usize) -> Result<Vec<Near>>;
 
-    /// Why [`Store::best`] finds nothing; empty if it does find something.
+    /// Why [`Store::best`] finds nothing; empty if it finds something.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn why_miss(&self, key: &Key) -> Result<Vec<Miss>>;
 
-    /// Every key, with what is known for it; by definition and sizes.
+    /// Every key with its results; ordered by definition and sizes.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -119,7 +118,7 @@ pub trait Store {
     /// If the database cannot be read.
     fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>>;
 
-    /// At most `limit` trials of a run in the order of their numbers, those beyond `after`.
+    /// At most `limit` trials of a run with numbers beyond `after`, in order.
     ///
     /// # Errors
     /// If the run is not known or the database cannot be read.
@@ -131,19 +130,19 @@ pub trait Store {
     /// If the database cannot be read.
     fn program(&self, hash: &str) -> Result<Option<ProgramInfo>>;
 
-    /// Every winner that was declared.
+    /// Every declared winner.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn declared(&self) -> Result<Vec<(Key, Declared)>>;
 
-    /// Every key of which trials were removed, with how many there were of each kind of outcome.
+    /// Every key with removed trials, with the count of each kind of outcome.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn removed(&self) -> Result<Vec<(Key, Vec<u64>)>>;
 
-    /// Notes that a run begins.
+    /// Records the start of a run.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -153,7 +152,7 @@ pub trait Store {
         Ok(run.id.clone())
     }
 
-    /// Keeps the outcome of a trial.
+    /// Stores a trial.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -163,7 +162,7 @@ pub trait Store {
         Ok(TrialId { run: run.clone(), number: trial.number })
     }
 
-    /// Notes that a run ended.
+    /// Records the end of a run.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -174,15 +173,15 @@ pub trait Store {
     /// Declares a winner, in place of an earlier one.
     ///
     /// # Errors
-    /// If the trial is not a measured one of the key, or it cannot be written.
+    /// If the trial was not measured for the key, or it cannot be written.
     fn declare_best(&mut self, key: &Key, best: &Declared) -> Result<()> {
         all_accepted(self.apply(&[Event::Best { key: key.clone(), best: best.clone() }])?)
     }
 
-    /// Calls a function with every trial of the runs that are meant, a page in memory at a time.
+    /// Calls a function with every trial of the selected runs, one page in memory at a time.
     ///
     /// # Errors
-    /// The function's, and if the database cannot be read.
+    /// Errors of the function, and of the database.
     fn each_trial(
         &self,
         runs: &RunFilter,
@@ -195,7 +194,7 @@ pub trait Store {
     }
 }
 
-/// The trials of a run, a page in memory at a time.
+/// The trials of a run, one page in memory at a time.
 pub(crate) fn each_of_run<S: Store + ?Sized>(
     store: &S,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! A report of made-up runs, to look at the page without tuning for an hour.
+//! A report of synthetic runs, to view the page without tuning.
 //!
 //! `cargo run -p tensorwright-report --example demo -- report.html [many|failures|empty|all]`
 #![allow(clippy::print_stdout, reason = "an example speaks to whoever runs it")]
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_random::SplitMix;
 use tensorwright_records::{
-    Declared, Event, Key, Options, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store, Trial,
-    TrialId,
+    Declared, Event, Key, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store, StoreOptions,
+    Trial, TrialId,
 };
 use tensorwright_report::{Report, Selection, render};
 
-/// When the made-up runs began: 2026-03-14 09:00 UTC.
+/// The start of the synthetic runs: 2026-03-14 09:00 UTC.
 const BEGAN: i64 = 1_773_478_800_000;
 
-/// A strategy is how often it begins at the best so far, and the own time of a trial.
+/// Strategies: the name, how often it starts at the best so far, and its own time per trial.
 const STRATEGIES: [(&str, f64, f64); 7] = [
     ("random", 0.0, 0.148),
     ("genetic", 0.55, 0.150),
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let page = PathBuf::from(arguments.next().unwrap_or_else(|| "report.html".to_owned()));
     let what = arguments.next().unwrap_or_default();
     let directory = tempfile::tempdir()?;
-    let options = Options::default();
+    let options = StoreOptions::default();
     let mut store = SqliteStore::open(&directory.path().join("records.sqlite3"), options)?;
     match what.as_str() {
         "many" => fill(&mut store, 1024, 1, 2, 8000, Mode::Usual)?,
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the made-up candidates do.
+/// The behaviour of the synthetic candidates.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Usual,
@@ -132,7 +132,7 @@ fn fill(
     Ok(())
 }
 
-/// Parameters: name, kind, values, and how much each value costs.
+/// Parameters: name, kind, values, and the cost of each value.
 const PARAMETERS: [(&str, &str, &[&str], &[f64]); 7] = [
     (
         "tile.m",
@@ -185,7 +185,7 @@ fn meta(program: &ProgramInfo, peak: f64) -> Value {
     })
 }
 
-/// A made-up search: begins at random points or at neighbours of its best.
+/// A synthetic search: starts at random points or at neighbours of its best.
 struct Search {
     random: u64,
     greed: f64,
@@ -273,7 +273,7 @@ impl Search {
             .zip(point)
             .map(|((_, _, _, costs), rank)| costs[*rank as usize])
             .product();
-        // Tiles that fit together are better than each by itself.
+        // Matching tiles are better than each alone.
         let fit = 1.0 + 0.08 * f64::from((point[0] + point[1]) % 4);
         let noise = 1.0 + 0.015 * self.uniform();
         let seconds = self.bound * 1.18 * factor * fit * noise;

@@ -1,8 +1,8 @@
-//! Best-so-far curves, and the middle of several.
+//! Best-so-far curves and their medians.
 
 use serde::Serialize;
 
-use crate::thinned::thin;
+use crate::downsample::downsample;
 
 /// The best so far of a run: one entry per improvement, and one for its end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -11,14 +11,14 @@ pub struct Curve {
     pub seed: u64,
     /// The number of the trial.
     pub trials: Vec<u64>,
-    /// When it was known: seconds since the run began.
+    /// The seconds since the run began.
     pub elapsed: Vec<f64>,
     /// The best so far: seconds of a call.
     pub seconds: Vec<f64>,
 }
 
-/// The middle of the curves of several runs, against trials and against time. A run that has ended
-/// counts with its best; the curve ends when fewer than half of the runs go on.
+/// The median of several runs' curves, by trials and by time. A run that has ended counts with its
+/// best; the curve ends when fewer than half of the runs continue.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Median {
     /// By the number of trials.
@@ -35,19 +35,19 @@ pub(crate) struct Step {
     pub(crate) seconds: f64,
 }
 
-/// A run that climbs.
+/// The history of a run's best.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Climb {
+pub(crate) struct BestSoFar {
     steps: Vec<Step>,
     trial: u64,
     elapsed: f64,
 }
 
-impl Climb {
-    /// Takes the next trial; `true` if it is the best so far.
+impl BestSoFar {
+    /// Adds the next trial; `true` if it is the best so far.
     pub(crate) fn observe(&mut self, trial: u64, elapsed: f64, seconds: Option<f64>) -> bool {
         self.trial = trial;
-        // Trials that are built side by side may be known out of order.
+        // Trials run concurrently and can finish out of order.
         if elapsed.is_finite() {
             self.elapsed = self.elapsed.max(elapsed);
         }
@@ -64,14 +64,14 @@ impl Climb {
         self.steps.last().map(|step| step.seconds)
     }
 
-    /// The first step that is at least so fast.
+    /// The first step that takes at most `seconds`.
     pub(crate) fn reaches(&self, seconds: f64) -> Option<Step> {
         self.steps.iter().copied().find(|step| step.seconds <= seconds)
     }
 
-    /// At most so many steps, and the end of the run.
+    /// At most `at_most` steps, and the end of the run.
     fn shown(&self, at_most: usize) -> Vec<Step> {
-        let mut steps = thin(&self.steps, at_most);
+        let mut steps = downsample(&self.steps, at_most);
         if let Some(last) = self.steps.last() {
             steps.push(Step { trial: self.trial, elapsed: self.elapsed, ..*last });
         }
@@ -80,9 +80,9 @@ impl Climb {
 }
 
 impl Curve {
-    /// The curve of a run, with at most so many steps.
-    pub(crate) fn of(climb: &Climb, seed: u64, at_most: usize) -> Self {
-        let steps = climb.shown(at_most);
+    /// The curve of a run with at most `at_most` steps.
+    pub(crate) fn of(history: &BestSoFar, seed: u64, at_most: usize) -> Self {
+        let steps = history.shown(at_most);
         Self {
             seed,
             trials: steps.iter().map(|step| step.trial).collect(),
@@ -93,26 +93,26 @@ impl Curve {
 }
 
 impl Median {
-    /// Steps of a run beyond these do not move the middle visibly.
+    /// More steps per run do not move the median visibly.
     const STEPS_OF_A_RUN: usize = 160;
 
-    /// The middle of several runs, with at most so many steps.
-    pub(crate) fn of(climbs: &[&Climb], at_most: usize) -> Self {
+    /// The median of several runs with at most `at_most` steps.
+    pub(crate) fn of(histories: &[&BestSoFar], at_most: usize) -> Self {
         let by = |place: fn(&Step) -> f64| {
-            let line = |climb: &&Climb| -> Vec<(f64, f64)> {
-                climb
+            let line = |history: &&BestSoFar| -> Vec<(f64, f64)> {
+                history
                     .shown(Self::STEPS_OF_A_RUN)
                     .iter()
                     .map(|step| (place(step), step.seconds))
                     .collect()
             };
-            median_line(&climbs.iter().map(line).collect::<Vec<_>>(), at_most)
+            median_line(&histories.iter().map(line).collect::<Vec<_>>(), at_most)
         };
         Self { by_trials: by(|step| step.trial as f64), by_elapsed: by(|step| step.elapsed) }
     }
 }
 
-/// The middle of step functions. One without a value yet counts as slower than any.
+/// The median of step functions. One without a value yet counts as infinitely slow.
 fn median_line(lines: &[Vec<(f64, f64)>], at_most: usize) -> Vec<(f64, f64)> {
     let mut ends: Vec<f64> = lines.iter().filter_map(|line| Some(line.last()?.0)).collect();
     ends.sort_by(f64::total_cmp);
@@ -123,7 +123,7 @@ fn median_line(lines: &[Vec<(f64, f64)>], at_most: usize) -> Vec<(f64, f64)> {
     places.dedup();
     let mut at = vec![0; lines.len()];
     let mut middle = Vec::new();
-    for place in thin(&places, at_most) {
+    for place in downsample(&places, at_most) {
         let mut values = Vec::with_capacity(lines.len());
         for (line, at) in lines.iter().zip(&mut at) {
             while line.get(*at).is_some_and(|(next, _)| *next <= place) {
@@ -138,7 +138,7 @@ fn median_line(lines: &[Vec<(f64, f64)>], at_most: usize) -> Vec<(f64, f64)> {
     middle
 }
 
-/// The middle of some numbers.
+/// The median of numbers.
 pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) =
@@ -146,7 +146,7 @@ pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     Some(low + (high - low) / 2.0).filter(|middle| !middle.is_nan()).or(Some(*high))
 }
 
-/// Five digits: more than a plot shows, and short in a file.
+/// Rounds to five digits: more than a plot shows, and short in a file.
 pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
@@ -155,18 +155,18 @@ pub(crate) fn rounded(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn climb(trials: &[(u64, f64)], end: u64) -> Climb {
-        let mut climb = Climb::default();
+    fn history(trials: &[(u64, f64)], end: u64) -> BestSoFar {
+        let mut history = BestSoFar::default();
         for (trial, seconds) in trials {
-            climb.observe(*trial, *trial as f64 / 10.0, Some(*seconds));
+            history.observe(*trial, *trial as f64 / 10.0, Some(*seconds));
         }
-        climb.observe(end, end as f64 / 10.0, None);
-        climb
+        history.observe(end, end as f64 / 10.0, None);
+        history
     }
 
     #[test]
     fn a_curve_has_the_improvements_and_the_end() {
-        let run = climb(&[(0, 5.0), (1, 6.0), (2, 3.0), (3, 3.0)], 9);
+        let run = history(&[(0, 5.0), (1, 6.0), (2, 3.0), (3, 3.0)], 9);
         let curve = Curve::of(&run, 7, 10);
         assert_eq!(curve.trials, [0, 2, 9]);
         assert_eq!(curve.seconds, [5.0, 3.0, 3.0]);
@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn the_middle_waits_for_half_of_the_runs() {
-        let runs = [climb(&[(0, 8.0), (4, 2.0)], 9), climb(&[(2, 6.0)], 9), climb(&[(5, 4.0)], 6)];
+        let runs =
+            [history(&[(0, 8.0), (4, 2.0)], 9), history(&[(2, 6.0)], 9), history(&[(5, 4.0)], 6)];
         let median = Median::of(&runs.iter().collect::<Vec<_>>(), 10);
         let expected = [(2.0, 8.0), (4.0, 6.0), (5.0, 4.0), (6.0, 4.0), (9.0, 4.0)];
         assert_eq!(median.by_trials, expected);

@@ -1,10 +1,10 @@
-//! What each parameter explains of the differences between candidates.
+//! Parameter importance: the variance that each parameter explains.
 //!
-//! For each parameter the candidates are grouped by its value. The share of the variance of
-//! log-seconds that lies between the groups is what the parameter explains alone. With many values
-//! and few candidates any grouping explains something by chance, which epsilon squared (Kelley, 1935)
-//! takes off. Shares need not sum to one: parameters act together, and a search does not try
-//! their values independently.
+//! For each parameter, candidates are grouped by its value. The share of the variance of
+//! log-seconds between the groups is what the parameter explains alone. With many values and few
+//! candidates, any grouping explains something by chance; epsilon squared (Kelley, 1935) corrects
+//! for that. Shares need not sum to one: parameters interact, and a search does not try their
+//! values independently.
 
 use std::collections::BTreeMap;
 
@@ -13,39 +13,39 @@ use serde::Serialize;
 use crate::curve::{median, rounded};
 use crate::meta::Parameter;
 
-/// Fewer candidates than this say nothing about parameters.
+/// The fewest candidates that give a meaningful result.
 const FEWEST: usize = 8;
 
-/// How many parameters are listed, and for how many of them the values are shown.
+/// The most parameters to list, and the number of them whose values are shown.
 const MOST_LISTED: usize = 16;
 const MOST_SHOWN: usize = 6;
 
-/// How many values of a parameter are shown.
+/// The most values to show per parameter.
 const MOST_VALUES: usize = 8;
 
-/// What each parameter explains of the differences between candidates.
+/// Parameter importance: the variance that each parameter explains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Importance {
-    /// The candidates that this is computed from.
+    /// The number of candidates it is computed from.
     pub candidates: usize,
-    /// The parameters, those that explain most first.
+    /// The parameters, the most important first.
     pub parameters: Vec<Influence>,
-    /// Parameters that are not listed.
+    /// The number of parameters not listed.
     pub left_out: usize,
 }
 
-/// What a parameter explains.
+/// The importance of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Influence {
     /// Its name.
     pub name: String,
-    /// What kind of parameter it is.
+    /// Its kind.
     pub kind: String,
     /// The share of the variance of log-seconds: 0 to 1.
     pub share: f64,
-    /// How many of its values were tried.
+    /// The number of tried values.
     pub tried: usize,
-    /// Some of its values: all in their order, or if they are many the fastest.
+    /// All of its values in order, or the fastest if there are many.
     pub values: Vec<Effect>,
 }
 
@@ -56,16 +56,16 @@ pub struct Effect {
     pub value: String,
     /// The candidates with it.
     pub count: usize,
-    /// The seconds of a call with it, in the middle.
+    /// The median seconds of a call with it.
     pub seconds: f64,
 }
 
-/// What the parameters explain; `None` if too little was measured.
+/// The importance of the parameters; `None` if too little was measured.
 pub(crate) fn importance(
     candidates: &[(Vec<u32>, f64)],
     parameters: &[Parameter],
 ) -> Option<Importance> {
-    // The default schedule and schedules of other records are no points of the space.
+    // The default schedule and schedules from other records may be outside the space.
     let dimensions = candidates.iter().map(|(point, _)| point.len()).max()?;
     let candidates: Vec<_> =
         candidates.iter().filter(|(point, _)| point.len() == dimensions).cloned().collect();
@@ -83,13 +83,13 @@ pub(crate) fn importance(
     something.then_some(Importance { candidates: candidates.len(), parameters: all, left_out })
 }
 
-/// The parameter at a place of the points, even if the run did not say what it is.
+/// The parameter at an index of the points, even if the run does not describe it.
 pub(crate) fn name_of(parameters: &[Parameter], at: usize) -> Parameter {
     let unknown = || Parameter { name: format!("parameter {at}"), ..Parameter::default() };
     parameters.get(at).cloned().unwrap_or_else(unknown)
 }
 
-/// What one parameter explains; `None` if only one of its values was tried.
+/// The importance of one parameter; `None` if only one of its values was tried.
 fn influence(
     candidates: &[(Vec<u32>, f64)],
     at: usize,
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn many_values_do_not_explain_by_being_many() {
-        // Every candidate has a value of its own: nothing can be said.
+        // Every candidate has its own value: nothing can be inferred.
         let candidates: Vec<(Vec<u32>, f64)> =
             (0..50).map(|i| (vec![i], 1.0 + f64::from(i * 17 % 50))).collect();
         assert_eq!(importance(&candidates, &[]).unwrap().parameters[0].share, 0.0);

@@ -1,4 +1,4 @@
-//! The live page of a fleet: it asks its server for `data.json` again and again, and nothing of anybody else.
+//! The live page of a fleet, which polls its server for `data.json`.
 
 use crate::html::{STYLE, UPLOT_LICENCE, UPLOT_SCRIPT, UPLOT_STYLE};
 use crate::text::Escaped;
@@ -6,10 +6,10 @@ use crate::text::Escaped;
 const SCRIPT: &str = include_str!("../assets/live.js");
 const LIVE_STYLE: &str = include_str!("../assets/live.css");
 
-/// It asks the server that it came from, and loads nothing.
+/// It connects only to its own server, and loads nothing else.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// The page: one self-contained HTML document that is the same for all fleets.
+/// The page: one self-contained HTML document, the same for all fleets.
 #[must_use]
 pub fn live_page() -> String {
     format!(

@@ -1,16 +1,16 @@
-//! [`Meta`]: what a run wrote down about itself, as far as it can be understood.
+//! [`Meta`]: the readable metadata of a run.
 
 use serde_json::Value;
 
 use crate::text::shortened;
 
-/// The most algorithms, parameters of one, and values of one that are read.
+/// The most algorithms, parameters per algorithm, and values per parameter to read.
 const MOST_PARAMETERS: usize = 256;
 const MOST_ALGORITHMS: usize = 16;
 const MOST_VALUES: usize = 4096;
 
-/// What a run wrote down about itself. Anything may be missing: records come from other versions
-/// and from files.
+/// The readable metadata of a run. Anything may be missing: records come from other versions and
+/// from files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Meta {
     pub(crate) command: Option<String>,
@@ -19,14 +19,14 @@ pub(crate) struct Meta {
     pub(crate) peak_gbps: Option<f64>,
     pub(crate) flops: Option<f64>,
     pub(crate) bytes: Option<f64>,
-    /// The least time of a call that the roofline allows.
+    /// The roofline's lower bound on the time of a call.
     pub(crate) bound_seconds: Option<f64>,
     pub(crate) default_seconds: Option<f64>,
-    /// The spaces of the run's algorithms. Older runs have one without a name.
+    /// The spaces of the run's algorithms. Older runs have one unnamed space.
     pub(crate) algorithms: Vec<Algorithm>,
 }
 
-/// A way to compute the program, with its space.
+/// An algorithm with its space.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Algorithm {
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Algorithm {
 pub(crate) struct Parameter {
     pub(crate) name: String,
     pub(crate) kind: String,
-    /// The values by rank; empty if they are too many to have been written down.
+    /// The values by rank; empty if there were too many to record.
     pub(crate) values: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Parameter {
 }
 
 impl Meta {
-    /// What can be understood of a run's own words.
+    /// Reads the metadata of a run.
     pub(crate) fn read(meta: &Value) -> Self {
         let text = |name: &str| Some(shortened(meta.get(name)?.as_str()?, 400));
         let roof = |name: &str| positive(meta.get("roofline")?.get(name));
@@ -73,7 +73,7 @@ impl Meta {
         }
     }
 
-    /// What this run does not say, from an earlier one.
+    /// Fills gaps with an earlier run's metadata.
     pub(crate) fn or(self, earlier: Self) -> Self {
         Self {
             command: self.command.or(earlier.command),
@@ -115,7 +115,7 @@ fn parameter(value: &Value) -> Parameter {
     Parameter { name: text("name"), kind: text("kind"), values: values.unwrap_or_default() }
 }
 
-/// A number that can be a time, a speed or an amount.
+/// A valid time, speed or amount.
 fn positive(value: Option<&Value>) -> Option<f64> {
     value?.as_f64().filter(|number| number.is_finite() && *number > 0.0)
 }

@@ -1,4 +1,4 @@
-//! [`Report`]: what a page shows.
+//! [`Report`]: the contents of a page.
 
 use serde::Serialize;
 use tensorwright_records::{Key, ProgramInfo, RunEnd, RunId, TrialId};
@@ -6,27 +6,27 @@ use tensorwright_records::{Key, ProgramInfo, RunEnd, RunId, TrialId};
 use crate::curve::{Curve, Median};
 use crate::importance::Importance;
 
-/// Which records a report is about; without a restriction about all of them.
+/// Selects the records of a report; by default all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only the program with this hash: on every machine, with any number of threads.
     pub program: Option<String>,
-    /// Only runs whose name begins like this.
+    /// Only runs whose name starts with this.
     pub run: Option<String>,
 }
 
-/// What a page shows.
+/// The contents of a page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// When the page is made: milliseconds since 1970; for whoever makes it to fill in.
+    /// The creation time: milliseconds since 1970; filled in by the caller.
     pub made: Option<i64>,
     /// One section per key.
     pub sections: Vec<Section>,
-    /// Keys that were left out because there are too many.
+    /// The number of keys left out.
     pub left_out: usize,
 }
 
-/// What was found for a key.
+/// The results of a key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     /// The key.
@@ -37,17 +37,17 @@ pub struct Section {
     pub machine: String,
     /// The result in a few numbers.
     pub headline: Headline,
-    /// What the machine could do.
+    /// The machine's peaks.
     pub roofs: Option<Roofs>,
     /// The runs by strategy, the best first.
     pub strategies: Vec<Strategy>,
-    /// Where the candidates came from, the most successful first.
+    /// The origins of the candidates, the most successful first.
     pub origins: Vec<Proposals>,
-    /// How candidates ended.
+    /// The outcomes of candidates.
     pub outcomes: Outcomes,
-    /// Candidates that were measured, thinned.
+    /// Measured candidates, downsampled.
     pub dots: Dots,
-    /// What each parameter explains.
+    /// The importance of the parameters.
     pub importance: Option<Importance>,
     /// The best schedule.
     pub winner: Option<Winner>,
@@ -55,7 +55,7 @@ pub struct Section {
     pub fastest: Vec<Candidate>,
     /// The runs, the latest first.
     pub runs: Vec<Line>,
-    /// Runs that were left out because there are too many.
+    /// The number of runs left out.
     pub runs_left_out: usize,
 }
 
@@ -64,9 +64,9 @@ pub struct Section {
 pub struct Headline {
     /// The seconds of a call with the best schedule.
     pub seconds: Option<f64>,
-    /// Whether the best was measured again in turns with other finalists.
+    /// Whether the best is from finals.
     pub declared: bool,
-    /// Its speed, if the program computes at all.
+    /// Its speed, if the program does arithmetic.
     pub gflops: Option<f64>,
     /// The share of the machine's roofline.
     pub roofline: Option<f64>,
@@ -74,11 +74,11 @@ pub struct Headline {
     pub default_seconds: Option<f64>,
     /// How much faster the best is than the default schedule.
     pub speedup: Option<f64>,
-    /// The trials that were looked at: candidates that were built, as `tune` counts them.
+    /// The number of trials read: candidates that were built, as `tune` counts them.
     pub trials: u64,
-    /// Candidates that rules refused before anything was built.
+    /// The number of candidates refused by rules before anything was built.
     pub refused: u64,
-    /// Trials of the key that were counted and removed.
+    /// The number of trials of the key that were counted and removed.
     pub removed: u64,
     /// When the first run began: milliseconds since 1970.
     pub first: Option<i64>,
@@ -86,19 +86,19 @@ pub struct Headline {
     pub last: Option<i64>,
 }
 
-/// What the machine could do, for this program.
+/// The machine's peaks for this program.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Roofs {
-    /// Operations: 10^9 in a second.
+    /// Arithmetic in 10^9 operations per second.
     pub peak_gflops: f64,
-    /// Memory traffic: 10^9 bytes in a second.
+    /// Memory bandwidth in 10^9 bytes per second.
     pub peak_gbps: f64,
-    /// Operations per byte that has to be moved.
+    /// Arithmetic intensity: operations per byte that must be moved.
     pub intensity: f64,
 }
 
 impl Roofs {
-    /// The speed at which memory would hold the program back.
+    /// The speed at the memory roof.
     #[must_use]
     pub fn memory_gflops(&self) -> f64 {
         self.peak_gbps * self.intensity
@@ -120,47 +120,47 @@ pub struct Strategy {
     pub runs: usize,
     /// The trials of all its runs.
     pub trials: u64,
-    /// The best seconds of each run, in the middle.
+    /// The median of the runs' best seconds.
     pub median_best: Option<f64>,
     /// The best seconds of all runs.
     pub best: Option<f64>,
-    /// Runs that came within 95 % of the speed of the best candidate of this report.
+    /// The number of runs that reached 95 % of the speed of the best candidate of this report.
     pub reached: usize,
-    /// The trial at which they did, in the middle of all runs.
+    /// The median trial at which they did.
     pub trials_to_reach: Option<f64>,
-    /// The seconds after which they did, in the middle of all runs.
+    /// The median seconds after which they did.
     pub seconds_to_reach: Option<f64>,
-    /// The runs, each with its best so far; some are left out if there are many.
+    /// The best-so-far curves of the runs; some are left out if there are many.
     pub curves: Vec<Curve>,
-    /// The middle of all runs, if there are several.
+    /// The median of all runs, if there are several.
     pub median: Option<Median>,
 }
 
-/// What came from one origin: the default schedule, records, the cost model, a strategy.
+/// The candidates of one origin: the default schedule, records, the cost model, a strategy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proposals {
     /// The word of the origin.
     pub name: String,
-    /// Candidates that came from it.
+    /// The number of its candidates.
     pub proposed: u64,
-    /// How many of them were measured.
+    /// The number of measured ones.
     pub measured: u64,
-    /// How many of them were the best of their run so far.
+    /// The number of them that improved the best of their run.
     pub improvements: u64,
     /// The seconds of its fastest.
     pub best: Option<f64>,
-    /// Whether the best schedule came from it.
+    /// Whether it found the best schedule.
     pub found_best: bool,
 }
 
-/// How candidates ended.
+/// The outcomes of candidates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Outcomes {
     /// The kinds that occurred, with their counts.
     pub kinds: Vec<(&'static str, u64)>,
     /// The commonest reasons.
     pub reasons: Vec<Reason>,
-    /// The first crashes, with what the processes said.
+    /// The first crashes, with their output.
     pub crashes: Vec<Crash>,
 }
 
@@ -186,56 +186,57 @@ pub struct Crash {
     pub stderr: String,
 }
 
-/// Candidates that were measured, thinned; column by column, in the order of their numbers.
+/// Measured candidates, downsampled; column by column, ordered by their numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Dots {
-    /// How many were measured.
+    /// The number of measured candidates.
     pub measured: u64,
     /// The number in the run.
     pub trial: Vec<u64>,
     /// The seconds of a call.
     pub seconds: Vec<f64>,
-    /// The strategy: a place in [`Section::strategies`].
+    /// The strategy: an index in [`Section::strategies`].
     pub strategy: Vec<usize>,
 }
 
 /// The best schedule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Winner {
-    /// Where it is found.
+    /// Its trial.
     pub trial: TrialId,
-    /// Where it came from.
+    /// Its origin.
     pub origin: String,
-    /// The algorithm that it is a schedule of; empty if nobody said.
+    /// Its algorithm; empty if unknown.
     pub algorithm: String,
     /// The schedule.
     pub schedule: String,
-    /// Its loops, for whoever can lower a schedule to fill in.
+    /// Its loop nest; filled in by a caller that can lower schedules.
     pub loops: Option<String>,
-    /// Where it computes the stages, if there are several; likewise.
+    /// Where stages are computed, if there are several; also filled in by the caller.
     pub stages: Option<String>,
 }
 
 /// One of the fastest candidates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Candidate {
-    /// Where it is found.
+    /// Its trial.
     pub trial: TrialId,
     /// The strategy of the run.
     pub strategy: String,
-    /// Where it came from.
+    /// Its origin.
     pub origin: String,
-    /// The algorithm that it is a schedule of; empty if nobody said.
+    /// Its algorithm; empty if unknown.
     pub algorithm: String,
     /// The seconds of a call.
     pub seconds: f64,
-    /// The distance between the quartiles in units of the median.
+    /// The interquartile range relative to the median.
     pub spread: f64,
-    /// The values of the parameters that differ from those of the fastest; all of them for itself.
+    /// The parameter values that differ from those of the fastest; all of them for the fastest
+    /// itself.
     pub values: Vec<(String, String)>,
 }
 
-/// A run in a line.
+/// A row in the table of runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Its name.
@@ -244,13 +245,13 @@ pub struct Line {
     pub strategy: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// How many trials it has: candidates that were built.
+    /// The number of its trials: candidates that were built.
     pub trials: u64,
     /// The seconds of its fastest candidate.
     pub best: Option<f64>,
-    /// When it began: milliseconds since 1970.
+    /// Its start: milliseconds since 1970.
     pub started: i64,
-    /// How it ended.
+    /// Its end.
     pub end: Option<RunEnd>,
     /// The command.
     pub command: Option<String>,

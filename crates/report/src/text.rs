@@ -1,11 +1,11 @@
-//! Numbers and texts for people, escaped for HTML.
+//! Formats numbers and texts, escaped for HTML.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 pub(crate) use tensorwright_lang::text::grouped;
 
-/// A text that means itself inside an element or a quoted attribute.
+/// Escapes a text for an element or a quoted attribute.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -18,7 +18,7 @@ impl fmt::Display for Escaped<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\t' => f.write_char(character)?,
-                // Escape sequences of terminals and the like: shown, not obeyed.
+                // Replace control characters, such as terminal escapes.
                 control if control.is_control() => f.write_char('\u{fffd}')?,
                 plain => f.write_char(plain)?,
             }
@@ -27,7 +27,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// JSON that may stand inside a `script` element: nothing in it can end the element.
+/// Escapes JSON for a `script` element: nothing in it can end the element.
 pub(crate) fn embedded(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -42,7 +42,7 @@ pub(crate) fn embedded(json: &str) -> String {
     text
 }
 
-/// At most so many characters of a text; an ellipsis says that there were more.
+/// At most `at_most` characters of a text; an ellipsis marks a cut.
 pub(crate) fn shortened(text: &str, at_most: usize) -> String {
     match text.char_indices().nth(at_most) {
         None => text.to_owned(),
@@ -50,7 +50,7 @@ pub(crate) fn shortened(text: &str, at_most: usize) -> String {
     }
 }
 
-/// A time with a unit that suits it: four digits.
+/// A time in a suitable unit, with four digits.
 pub(crate) fn duration(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
@@ -61,7 +61,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// How long something went on: `12 s`, `4 min 10 s`, `2 h 5 min`.
+/// A time span: `12 s`, `4 min 10 s`, `2 h 5 min`.
 pub(crate) fn span(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match whole {
@@ -84,7 +84,7 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// A number of things: `1 trial`, `2 trials`.
+/// A count: `1 trial`, `2 trials`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -105,7 +105,7 @@ pub(crate) fn sizes(sizes: &BTreeMap<String, i64>) -> String {
     list.join(" ")
 }
 
-/// A moment: `2026-03-14 15:09 UTC`.
+/// A date and time: `2026-03-14 15:09 UTC`.
 pub(crate) fn moment(milliseconds: i64) -> String {
     let minutes = milliseconds.div_euclid(60_000);
     let (days, minute) = (minutes.div_euclid(1440), minutes.rem_euclid(1440));
@@ -113,8 +113,8 @@ pub(crate) fn moment(milliseconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minute / 60, minute % 60)
 }
 
-/// The Gregorian date of a day since 1970, counted in eras of 400 years that begin in March, so that
-/// the leap day is the last of its year.
+/// The Gregorian date of a day since 1970, computed in eras of 400 years that begin in March, so
+/// that the leap day is the last of its year.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days.saturating_add(719_468);
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

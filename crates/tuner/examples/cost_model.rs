@@ -1,12 +1,14 @@
-//! How well the cost model ranks what was measured: for every run in a database of records, the rank
-//! correlation between estimates and times, and how much slower than the best measured schedule the
-//! one is that the model puts first, and the best of the five that it puts first.
+//! Measures how well the cost model ranks measured schedules.
+//!
+//! For every run in a database of records, it prints the rank correlation between estimates and
+//! times, and how much slower than the best measured schedule the model's first choice and the best
+//! of its first five choices are.
 //!
 //! ```text
 //! cargo run --release -p tensorwright-tuner --example cost_model -- records.db [--terms]
 //! ```
 //!
-//! The last line says how much slower than the winners the schedules are that nobody tuned.
+//! The last line says how much slower the default schedules are than the winners.
 //!
 //! With `--terms` it prints the terms of every point beside its time, for fitting.
 
@@ -17,14 +19,14 @@ use std::path::Path;
 
 use tensorwright::{Goal, Module, Target};
 use tensorwright_policy::{Preset, ScheduleSpace};
-use tensorwright_records::{Options, RunFilter, SqliteStore, Store};
+use tensorwright_records::{RunFilter, SqliteStore, Store, StoreOptions};
 use tensorwright_space::Point;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = arguments.first().ok_or("give a database of records")?;
     let with_terms = arguments.iter().any(|argument| argument == "--terms");
-    let store = SqliteStore::open(Path::new(path), Options::default())?;
+    let store = SqliteStore::open(Path::new(path), StoreOptions::default())?;
     let (mut correlations, mut regrets) = (Vec::new(), [Vec::new(), Vec::new()]);
     for run in store.runs(&RunFilter { limit: 10_000, ..RunFilter::default() })? {
         let Some(program) = store.program(&run.key.program)? else { continue };
@@ -81,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         }
     }
-    // Winners were measured in turns with the schedule that nobody had tuned.
+    // Winners and the default schedule were timed in turns.
     let mut untuned: Vec<f64> = Vec::new();
     for (_, best) in store.declared()? {
         let default = best.against["default_seconds"].as_f64();
@@ -98,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         geometric(&regrets[1])
     );
     println!(
-        "{} programs: the untuned schedule takes {:.2} times as long as the tuned one (geometric mean)",
+        "{} programs: the default schedule takes {:.2} times as long as the tuned one (geometric mean)",
         untuned.len(),
         geometric(&untuned)
     );

@@ -1,29 +1,30 @@
-//! [`Allocation`]: a budget that many operators have in common.
+//! [`Allocation`]: divides a common budget among operators.
 
 use std::time::Duration;
 
 use crate::budget::Budget;
 
-/// Trials that every operator gets before the budget goes where it pays.
+/// Trials of an operator's first slice.
 const FIRST_SLICE: u64 = 40;
 
-/// Trials that are given at a time afterwards.
+/// Trials of each later slice.
 const SLICE: u64 = 32;
 
-/// The time of a first slice at least: with less, starting would use it all.
+/// The shortest first slice: a shorter one would be used up by starting.
 const LEAST_TURN: Duration = Duration::from_secs(2);
 
-/// With less time than this nobody goes on.
+/// With less time than this left, no operator gets another slice.
 const LEAST_TIME: Duration = Duration::from_millis(500);
 
-/// How much of an operator's last gain is expected of its next slice.
+/// The expected gain of the next slice, as a share of the last gain.
 const DECAY: f64 = 0.5;
 
-/// Who gets the next slice of a common budget.
+/// Chooses the operator that gets the next slice of a common budget.
 ///
-/// Every operator gets a first slice, of at most its share of what is left. Then the next goes where it is expected to save most: the
-/// operator's weight times the seconds that its last slice saved, decayed for every slice since that
-/// saved nothing, as in Ansor's scheduler of tasks.
+/// Every operator gets a first slice, at most its equal share of the remaining budget. Each later
+/// slice goes to the operator with the largest expected saving: its weight times the seconds that
+/// its last slice saved, decayed for every slice since then that saved nothing, as in Ansor's task
+/// scheduler.
 #[derive(Debug, Clone)]
 pub struct Allocation {
     states: Vec<State>,
@@ -39,7 +40,7 @@ struct State {
 }
 
 impl Allocation {
-    /// An allocation to operators of these weights.
+    /// An allocation to operators with these weights.
     #[must_use]
     pub fn new(weights: &[f64]) -> Self {
         let state = |weight: &f64| State {
@@ -52,7 +53,8 @@ impl Allocation {
         Self { states: weights.iter().map(state).collect() }
     }
 
-    /// The operator that goes next, and its part of what is left; `None` if all are exhausted, or nothing is left.
+    /// The next operator and its part of the remaining budget; `None` if all are exhausted or
+    /// nothing is left.
     #[must_use]
     pub fn next(&self, left: Budget) -> Option<(usize, Budget)> {
         if left.trials == Some(0) || left.time.is_some_and(|time| time < LEAST_TIME) {
@@ -60,13 +62,13 @@ impl Allocation {
         }
         let open = || self.states.iter().enumerate().filter(|(_, state)| !state.exhausted);
         let (place, state) = open().max_by(|(i, a), (j, b)| {
-            // Of equal ones the one with fewer trials, then the first.
+            // Ties go to the operator with fewer trials, then to the first.
             a.expected.total_cmp(&b.expected).then(b.trials.cmp(&a.trials)).then(j.cmp(i))
         })?;
         if state.seconds.is_some() {
             return Some((place, Budget { trials: Some(limited(SLICE, left.trials)), ..left }));
         }
-        // All that wait for their first slice have the same right to what is left.
+        // All operators without a first slice have equal shares.
         let waiting = open().filter(|(_, state)| state.seconds.is_none()).count();
         let share = left.trials.map(|trials| trials.div_ceil(waiting as u64));
         let turn = |time: Duration| (time / waiting as u32).max(LEAST_TURN).min(time);
@@ -74,19 +76,19 @@ impl Allocation {
         Some((place, Budget { trials, time: left.time.map(turn) }))
     }
 
-    /// The time in which every operator gets a first slice that takes so long.
+    /// The time in which every operator gets a first slice of length `turn`.
     #[must_use]
     pub fn time_for_all(&self, turn: Duration) -> Duration {
         turn.max(LEAST_TURN).saturating_mul(u32::try_from(self.states.len()).unwrap_or(u32::MAX))
     }
 
-    /// Notes what a slice brought: the best seconds now, the trials, and whether there is nothing
-    /// left to try.
+    /// Records the result of a slice: the best time now, the trials, and whether the operator is
+    /// exhausted.
     pub fn observe(&mut self, operator: usize, seconds: f64, trials: u64, exhausted: bool) {
         let Some(state) = self.states.get_mut(operator) else { return };
         let saved = match state.seconds {
             Some(before) => (before - seconds).max(0.0),
-            // The first slice always saves much; a tenth of the time is a fair guess for the next.
+            // The first slice always saves much; assume that the next saves a tenth of the time.
             None => seconds * 0.1,
         };
         let last = if state.expected.is_finite() { state.expected } else { 0.0 };
@@ -127,7 +129,7 @@ mod tests {
         assert_eq!(trials(10), Some((0, Budget::trials(4))));
         assert_eq!(trials(2), Some((0, Budget::trials(1))));
         assert_eq!(trials(0), None);
-        // Where the shares would be too small for anything, some go without.
+        // If the shares would be too small, some operators get nothing.
         assert_eq!(Allocation::new(&[1.0; 3]).next(seconds(3)), turn(0, FIRST_SLICE, 2));
         let all = |turn| allocation.time_for_all(Duration::from_secs(turn)).as_secs();
         assert_eq!([1, 5].map(all), [6, 15]);
@@ -144,7 +146,7 @@ mod tests {
             assert_eq!(next(&allocation), Some((operator, FIRST_SLICE)));
             allocation.observe(operator, seconds, 40, false);
         }
-        // The one that is called ten times as often goes first ...
+        // The operator that is called ten times as often goes first ...
         assert_eq!(next(&allocation), Some((2, SLICE)));
         for _ in 0..5 {
             allocation.observe(2, 1.0, 32, false);

@@ -1,4 +1,4 @@
-//! The best schedule that records have for a program, where none was given.
+//! Looks up the best recorded schedule of a program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,99 +11,103 @@ use tensorwright_records::{Best, Key, Miss, Near, Part, Store, TrialId};
 
 use crate::identity::key_of;
 use crate::names::RecordNames;
-use crate::trust::Trust;
-use crate::wanted::Wanted;
+use crate::schedule_query::ScheduleQuery;
+use crate::verifier::ScheduleVerifier;
 
-/// The keys that are looked at beside the program's own.
+/// Similar keys to consider after the program's own.
 const NEIGHBOURS: usize = 8;
 
-/// The schedules of the program's own key that are looked at, the best first.
+/// Schedules of the program's own key to consider, the best first.
 const RANKED: usize = 8;
 
-/// What records say about a program; its `Display` says it to a person.
+/// The result of looking up a program's best schedule; `Display` explains it to users.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Remembered {
+pub enum ScheduleLookup {
     /// Nothing.
     Nothing,
-    /// Schedules of other circumstances alone, which do not serve here: what differs, of the nearest.
+    /// Only schedules for other keys, none of which can be used here: the differences of the
+    /// nearest.
     Elsewhere(Vec<Miss>),
-    /// A schedule, made for this very key.
+    /// A schedule tuned for exactly this key.
     Best {
         /// The schedule.
         schedule: Schedule,
-        /// Where it comes from.
+        /// Its trial.
         trial: TrialId,
         /// The seconds of a call.
         seconds: f64,
     },
-    /// A schedule that was made elsewhere, and computes the right thing here too.
+    /// A schedule tuned for another key, verified here.
     Near {
         /// The schedule.
         schedule: Schedule,
-        /// Where it comes from.
+        /// Its trial.
         trial: TrialId,
-        /// What is different here.
+        /// The parts of the key that differ.
         differs: Vec<Part>,
     },
-    /// A schedule that can no longer be applied.
+    /// A schedule that no longer applies.
     Stale(TrialId),
-    /// A schedule that computes with other numbers than the program names, where that is not allowed.
+    /// A schedule of a rewriting that is not exact, while exact precision is required.
     Inexact(TrialId),
-    /// A schedule that was made elsewhere, and does not compute the right thing here.
+    /// A schedule tuned for another key that computes wrong results here.
     Unfit(Vec<Part>),
 }
 
-/// What records say about a program, and what somebody ought to know about the records.
+/// The result of a lookup, and warnings about the records.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recalled {
+pub struct LookupReport {
     /// The answer.
-    pub found: Remembered,
-    /// Records that are damaged or wrong, and were left out; a line each.
+    pub found: ScheduleLookup,
+    /// Damaged or wrong records that were skipped; one line each.
     pub notes: Vec<String>,
 }
 
-impl Remembered {
-    /// Asks records for the best schedule: of this very key, or else of the nearest one of the same
-    /// program for vectors of the same kind. No schedule is trusted that this installation has not
-    /// compared with the reference, on random inputs; what it has, the records remember. One that is
-    /// wrong is never used, and the next best takes its place.
+impl ScheduleLookup {
+    /// Looks up the best schedule: of exactly this key, or else of the nearest key of the same
+    /// program with the same kind of vectors. Every schedule is first compared with the reference
+    /// on random inputs, unless this installation has already done so; the records store the
+    /// verdict. A wrong schedule is never used; the next best takes its place.
     ///
     /// # Errors
     /// If the records cannot be read.
-    pub fn best(store: &dyn Store, wanted: &Wanted<'_>) -> tensorwright_records::Result<Recalled> {
-        let key = key_of(wanted.program, wanted.goal);
-        let mut trust = Trust::new(store, wanted, &key);
-        let names = RecordNames::of_store(wanted.program, store);
-        let mut found = wanted.own(&mut trust, &names, store.ranked(&key, RANKED)?);
+    pub fn best(
+        store: &dyn Store,
+        query: &ScheduleQuery<'_>,
+    ) -> tensorwright_records::Result<LookupReport> {
+        let key = key_of(query.program, query.goal);
+        let mut verifier = ScheduleVerifier::new(store, query, &key);
+        let names = RecordNames::of_store(query.program, store);
+        let mut found = query.own(&mut verifier, &names, store.ranked(&key, RANKED)?);
         if found == Self::Nothing {
             let near = store.nearest(&key, &BTreeMap::new(), NEIGHBOURS)?;
-            let near = near.into_iter().find(|near| wanted.suits(&key, near));
-            found = near.map_or(Self::Nothing, |near| wanted.near(&mut trust, &names, near));
+            let near = near.into_iter().find(|near| query.suits(&key, near));
+            found = near.map_or(Self::Nothing, |near| query.near(&mut verifier, &names, near));
         }
         if found == Self::Nothing {
             found = Self::elsewhere(store.why_miss(&key)?);
         }
-        let mut notes = trust.notes;
+        let mut notes = verifier.notes;
         notes.extend(store.damage().iter().map(ToString::to_string));
         let notes = notes.iter().map(|note| printable(note).replace('\n', " ")).collect();
-        Ok(Recalled { found, notes })
+        Ok(LookupReport { found, notes })
     }
 
-    /// What differs where something similar was tuned.
+    /// `Elsewhere` if the program was tuned under other keys, otherwise `Nothing`.
     fn elsewhere(misses: Vec<Miss>) -> Self {
         let is_similar = |miss: &Miss| miss.part.is_some_and(|part| part != Part::Program);
         let is_known = !misses.is_empty() && misses.iter().all(is_similar);
         if is_known { Self::Elsewhere(misses) } else { Self::Nothing }
     }
 
-    /// Whether something similar was tuned, for another number of threads alone.
+    /// Whether the program was tuned, but only for another number of threads.
     #[must_use]
     pub fn is_for_other_threads(&self) -> bool {
         matches!(self, Self::Elsewhere(misses)
             if misses.iter().all(|miss| miss.part == Some(Part::Threads)))
     }
 
-    /// The schedule, if there is one to use.
+    /// The schedule, if one can be used.
     #[must_use]
     pub fn schedule(&self) -> Option<&Schedule> {
         match self {
@@ -113,7 +117,7 @@ impl Remembered {
     }
 }
 
-impl fmt::Display for Remembered {
+impl fmt::Display for ScheduleLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("nothing was tuned yet"),
@@ -133,13 +137,13 @@ impl fmt::Display for Remembered {
             ),
             Self::Unfit(differs) => write!(
                 f,
-                "a schedule of another {} does not hold here; run `tensorwright tune`",
+                "the schedule for another {} computes wrong results here; run `tensorwright tune`",
                 listed(differs)
             ),
             Self::Inexact(trial) => write!(
                 f,
-                "the schedule of {trial} computes with other numbers than the program names and is not \
-                 used; --precision fast allows it, `tensorwright tune` finds one that does not"
+                "the schedule of {trial} uses an algebraic rewrite that rounds differently and is not used; \
+                 --precision fast allows it, `tensorwright tune` finds an exact one"
             ),
             Self::Stale(trial) => {
                 write!(f, "the schedule of {trial} no longer applies; run `tensorwright tune`")
@@ -153,8 +157,8 @@ fn listed(differs: &[Part]) -> String {
     differs.join(" and ")
 }
 
-impl Wanted<'_> {
-    /// Whether a schedule of another key is worth a try.
+impl ScheduleQuery<'_> {
+    /// Whether a schedule of another key is worth verifying.
     fn suits(&self, key: &Key, near: &Near) -> bool {
         near.needs_only_verification()
             && self.goal.precision.allows(near.key.precision)
@@ -167,46 +171,56 @@ impl Wanted<'_> {
                     .is_some_and(|cpu| has_vectors_of(cpu.isa(), &key.target, &near.key.target)))
     }
 
-    /// The best of the very key that can be used and is right.
-    fn own(&self, trust: &mut Trust<'_>, names: &RecordNames<'_>, ranked: Vec<Best>) -> Remembered {
+    /// The best usable and verified schedule of the key itself.
+    fn own(
+        &self,
+        verifier: &mut ScheduleVerifier<'_>,
+        names: &RecordNames<'_>,
+        ranked: Vec<Best>,
+    ) -> ScheduleLookup {
         let mut unusable = None;
         for best in ranked {
             let (trial, seconds) = (best.id.clone(), best.seconds);
             match self.usable(names, &best) {
                 Some((schedule, _)) if !self.goal.precision.allows(schedule.precision()) => {
-                    unusable = unusable.or(Some(Remembered::Inexact(trial)));
+                    unusable = unusable.or(Some(ScheduleLookup::Inexact(trial)));
                 }
-                Some((schedule, text)) if trust.trusts(&schedule, &text, &whose(&trial)) => {
-                    return Remembered::Best { schedule, trial, seconds };
+                Some((schedule, text)) if verifier.trusts(&schedule, &text, &whose(&trial)) => {
+                    return ScheduleLookup::Best { schedule, trial, seconds };
                 }
                 Some(_) => {}
-                None => unusable = unusable.or(Some(Remembered::Stale(trial))),
+                None => unusable = unusable.or(Some(ScheduleLookup::Stale(trial))),
             }
         }
-        unusable.unwrap_or(Remembered::Nothing)
+        unusable.unwrap_or(ScheduleLookup::Nothing)
     }
 
-    fn near(&self, trust: &mut Trust<'_>, names: &RecordNames<'_>, near: Near) -> Remembered {
+    fn near(
+        &self,
+        verifier: &mut ScheduleVerifier<'_>,
+        names: &RecordNames<'_>,
+        near: Near,
+    ) -> ScheduleLookup {
         let (trial, differs) = (near.best.id.clone(), near.differs);
         let Some((schedule, text)) = self.usable(names, &near.best) else {
-            return Remembered::Stale(trial);
+            return ScheduleLookup::Stale(trial);
         };
         if !self.goal.precision.allows(schedule.precision()) {
-            return Remembered::Inexact(trial);
+            return ScheduleLookup::Inexact(trial);
         }
         let whose = whose(&trial);
-        if trust.trusts(&schedule, &text, &whose) {
-            return Remembered::Near { schedule, trial, differs };
+        if verifier.trusts(&schedule, &text, &whose) {
+            return ScheduleLookup::Near { schedule, trial, differs };
         }
-        // The answer says it, in one line.
-        trust.notes.retain(|note| !note.starts_with(&whose));
-        Remembered::Unfit(differs)
+        // `Unfit` already reports it.
+        verifier.notes.retain(|note| !note.starts_with(&whose));
+        ScheduleLookup::Unfit(differs)
     }
 }
 
-/// Whether a machine with such vectors has those that schedules of another machine were made for. On
-/// AArch64, where the vectors are the same for all, it has to have the other instructions on vectors, too,
-/// that the other machine had: halves and products of small integers take another time without them.
+/// Whether the vectors of this machine can run schedules tuned on another machine. On AArch64,
+/// where all vectors have the same width, this machine also needs the other's vector extensions:
+/// without them, half precision and dot products of small integers take a different time.
 fn has_vectors_of(isa: VectorIsa, here: &str, there: &str) -> bool {
     let (here, there) = (fingerprint_features(here), fingerprint_features(there));
     VectorIsa::of_features(|name| there.contains(name)) == isa
@@ -234,7 +248,7 @@ mod tests {
         assert!(has(VectorIsa::Neon, new, plain), "all that is asked for is here");
         assert!(!has(VectorIsa::Neon, plain, new), "it may count on what is not here");
         assert!(!has(VectorIsa::Neon, "A [dotprod neon]", "B [neon sve]"));
-        // Neither kind takes what was made for the other.
+        // Schedules never move between x86-64 and AArch64.
         assert!(!has(VectorIsa::Sse, "A as sse []", plain) && !has(VectorIsa::Neon, plain, avx2));
     }
 }

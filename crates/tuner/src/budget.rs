@@ -1,37 +1,38 @@
-//! [`Budget`]: when a run ends.
+//! [`Budget`]: the limits of a run.
 
 use std::time::Duration;
 
-/// When a run ends: whichever comes first.
+/// The limits of a run: it ends at the first one it reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// After so many trials: candidates that were built. What rules refuse beforehand costs nothing.
+    /// The number of trials, that is of candidates that were built. Candidates refused by rules do
+    /// not count.
     pub trials: Option<u64>,
-    /// After so long, with the start of the run, and with the finals, which take a second at least.
+    /// The time of the whole run, including its start and the finals, which take at least a second.
     pub time: Option<Duration>,
 }
 
 impl Budget {
-    /// So many trials.
+    /// A budget of this many trials.
     #[must_use]
     pub fn trials(trials: u64) -> Self {
         Self { trials: Some(trials), time: None }
     }
 
-    /// As many trials as there is time for.
+    /// A budget of time alone.
     #[must_use]
     pub fn time(time: Duration) -> Self {
         Self { trials: None, time: Some(time) }
     }
 
-    /// What somebody asks for; so many trials if nothing is said.
+    /// The given limits, or `otherwise` trials if none is given.
     #[must_use]
     pub fn asked(trials: Option<u64>, time: Option<Duration>, otherwise: u64) -> Self {
         let trials = trials.or_else(|| time.is_none().then_some(otherwise));
         Self { trials, time }
     }
 
-    /// For how long finalists are timed, if their calls are not long.
+    /// How long to time finalists, unless their calls are long.
     #[must_use]
     pub(crate) fn for_finalists(&self) -> Duration {
         let most = Duration::from_secs(3);

@@ -1,8 +1,8 @@
-//! Candidates that show a defect of the compiler: kept as files that can be replayed.
+//! Keeps candidates that show a compiler defect as replayable files.
 //!
-//! A schedule cannot make a program wrong; a candidate that computes something else, crashes, or that
-//! the compiler cannot build is a mistake of ours. The search goes on without it, but it must not be
-//! forgotten: what it takes to see it again is written beside the records.
+//! A legal schedule never changes what a program computes: a candidate that computes something
+//! else, crashes, or does not build shows a compiler bug. The search continues without it; a file
+//! beside the records keeps what is needed to reproduce it.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use tensorwright_records::Journal;
 use crate::names::RecordNames;
 use crate::tuner::Tuner;
 
-/// Candidates of a run that show a defect of the compiler.
+/// The compiler defects that a run has met.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Defects {
@@ -22,12 +22,12 @@ pub struct Defects {
     pub count: u64,
     /// The folder with their files.
     pub folder: PathBuf,
-    /// The files that were written; fewer than there are defects if the folder is full.
+    /// The files written; fewer than `count` if the folder is full.
     pub files: Vec<PathBuf>,
 }
 
 impl Defects {
-    /// Adds those of another run.
+    /// Adds the defects of another run.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         if other.count > 0 {
@@ -38,7 +38,7 @@ impl Defects {
         self.files.extend(new);
     }
 
-    /// Notes a candidate if its outcome is a defect of the compiler.
+    /// Stores a candidate if its outcome is a compiler defect.
     pub(crate) fn note(
         &mut self,
         tuner: &Tuner,
@@ -55,14 +55,14 @@ impl Defects {
         let hash = Sha256::digest(&text);
         let hash: String = hash[..6].iter().map(|byte| format!("{byte:02x}")).collect();
         let name = format!("{}-{hash}.case", outcome.kind());
-        // A folder that cannot be written must not end a search; the count says that something is lost.
+        // An unwritable folder must not end a search; the count shows that a file is missing.
         if let Ok(Some(file)) = journal.keep_case(&name, &text) {
             self.files.push(file);
         }
     }
 }
 
-/// Whether an outcome is a mistake of the compiler and not of the candidate.
+/// Whether an outcome is the compiler's fault.
 fn is_defect(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::WrongResult { .. } | Outcome::Crashed { .. } | Outcome::BuildFailed { .. } => true,
@@ -72,9 +72,9 @@ fn is_defect(outcome: &Outcome) -> bool {
 }
 
 impl Tuner {
-    /// A candidate and what became of it, as `xtask differential --replay` takes it: the program with all
-    /// sizes as numbers, the inputs, the target and the schedule, in the names of the text. What is kept of a defect of
-    /// the compiler.
+    /// A candidate and its outcome in the format of `xtask differential --replay`: the program with
+    /// all sizes as numbers, the inputs, the target and the schedule, in the names of the source
+    /// text.
     #[must_use]
     pub fn case(&self, schedule: &str, outcome: &Outcome) -> String {
         let program = self.shown.as_printed();

@@ -1,4 +1,4 @@
-//! [`TuneError`]: why a run cannot begin or go on.
+//! [`TuneError`]: errors that keep a run from starting or continuing.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use tensorwright_records::{Error as RecordsError, FLEET_FEATURE};
 
 use crate::mode::Mode;
 
-/// Why a run cannot begin or go on. What happens to candidates is no error.
+/// An error that keeps a run from starting or continuing. A failed candidate is an outcome, not an
+/// error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TuneError {
     /// The program cannot be compiled for the target.
     Program(Diagnostics),
-    /// There is no such target, or nothing can be tuned for it.
+    /// The target does not exist or cannot be tuned for.
     Target(TargetError),
     /// Candidates cannot be measured here.
     Measure(MeasureError),
@@ -25,7 +26,7 @@ pub enum TuneError {
     UnknownStrategy(String),
     /// A strategy was asked for in a mode that does not search.
     NoSearch(Mode),
-    /// The run of a fleet cannot go on.
+    /// The run of a fleet cannot continue.
     Lost {
         /// Its name.
         run: String,
@@ -34,9 +35,9 @@ pub enum TuneError {
     },
     /// A fleet was asked for without its server.
     NoServer,
-    /// The time was over before a trial ended.
+    /// The time ran out before the first trial ended.
     NoTime(Duration),
-    /// This build cannot talk to servers.
+    /// This build has no client for servers.
     NoFleet,
     /// A landscape cannot be recorded.
     Landscape(String),
@@ -60,11 +61,11 @@ impl fmt::Display for TuneError {
             }
             Self::NoSearch(mode) => write!(
                 f,
-                "in mode `{mode}` the model chooses, and no strategy searches\n  help: leave the strategy out, or \
+                "mode `{mode}` takes the choice of the cost model and has no search strategy\n  help: leave the strategy out, or \
                  choose the mode `autotune`"
             ),
             Self::Lost { run, reason } => {
-                write!(f, "run {run} cannot go on: {reason}\n  help: {}", reason.help())?;
+                write!(f, "run {run} cannot continue: {reason}\n  help: {}", reason.help())?;
                 f.write_str(
                     "; `tensorwright fleet status` shows classes and `fleet top` runs, and all that was measured is in the records",
                 )

@@ -1,4 +1,4 @@
-//! What a run tells whoever watches, and what it ends with.
+//! Events and the result of a tuning run.
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use crate::defects::Defects;
 use crate::mode::Mode;
 use crate::short::{about, roughly};
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The space is generated, the children run, the expected results are there.
+    /// The space is generated, the children run, and the expected results are computed.
     Started {
-        /// What is known at the start.
+        /// The progress at the start.
         progress: &'a Progress,
-        /// How much is measured before a choice.
+        /// The mode.
         mode: Mode,
         /// The number of points of the space, as text.
         space: String,
         /// Trials of an earlier run that this one continues.
         resumed: u64,
-        /// Schedules of similar programs or machines that are tried first.
+        /// Schedules of similar programs or machines to try first.
         warm: usize,
-        /// The name of a run over a fleet, by which another process can go on with it.
+        /// The name of a fleet's run, by which another process can resume it.
         fleet: Option<String>,
     },
-    /// A candidate came back.
+    /// The outcome of a candidate.
     Trial {
         /// Its number.
         number: u64,
-        /// What became of it.
+        /// Its outcome.
         outcome: &'a Outcome,
         /// Whether it is the best so far.
         is_best: bool,
-        /// How far the run is.
+        /// The progress.
         progress: &'a Progress,
     },
     /// Nothing happened for a while.
@@ -47,17 +47,17 @@ pub enum Event<'a> {
     Finalists {
         /// How many.
         count: usize,
-        /// How far the run is.
+        /// The progress.
         progress: &'a Progress,
     },
-    /// Records cannot be written at the moment; they are kept and written later.
+    /// Records cannot be written now; they are kept and written later.
     RecordsWait(String),
-    /// A record cannot be kept, now or later, and why.
+    /// The database refuses a record, and why.
     RecordRefused(String),
 }
 
 impl Event<'_> {
-    /// What an event says to people; nothing where the progress says it.
+    /// The message of an event; `None` if the progress line shows it.
     #[must_use]
     pub fn line(&self) -> Option<String> {
         Some(match self {
@@ -66,7 +66,9 @@ impl Event<'_> {
             }
             Self::Finalists { count: 1, .. } => "measuring 1 finalist again".to_owned(),
             Self::Finalists { count, .. } => format!("measuring {count} finalists again, in turns"),
-            Self::RecordsWait(why) => format!("records wait and will be written later: {why}"),
+            Self::RecordsWait(why) => {
+                format!("records cannot be written now and will be retried: {why}")
+            }
             Self::RecordRefused(why) => format!("a record was not kept: {why}"),
             Self::Trial { .. } | Self::Waiting(_) => return None,
         })
@@ -82,27 +84,27 @@ fn started(mode: Mode, space: &str, roof_seconds: f64, resumed: u64, warm: usize
         line.push_str(&format!("; lower bound from the roofline: {}", roughly(roof_seconds)));
     }
     if resumed > 0 {
-        line.push_str(&format!("; going on after {resumed} trials"));
+        line.push_str(&format!("; resuming after {resumed} trials"));
     }
     match warm {
         0 => {}
-        1 => line.push_str("; 1 schedule from the records first"),
-        warm => line.push_str(&format!("; {warm} schedules from the records first")),
+        1 => line.push_str("; trying 1 schedule from the records first"),
+        warm => line.push_str(&format!("; trying {warm} schedules from the records first")),
     }
     line
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Progress {
     /// Candidates that were built.
     pub trials: u64,
-    /// How many there may be; `None` if only time ends the run.
+    /// The most trials; `None` if only time ends the run.
     pub budget: Option<u64>,
-    /// How long it runs, with its start.
+    /// The time since the run started.
     pub elapsed: Duration,
-    /// How long it may run.
+    /// The time limit.
     pub time: Option<Duration>,
     /// The seconds of the default schedule.
     pub default_seconds: Option<f64>,
@@ -110,13 +112,14 @@ pub struct Progress {
     pub best_seconds: Option<f64>,
     /// Floating-point operations of a call.
     pub flops: f64,
-    /// The seconds that no schedule can beat on this machine.
+    /// The roofline's lower bound on the time of a call.
     pub roof_seconds: f64,
     /// Outcomes by kind.
     pub tally: Tally,
-    /// Those of candidates that a search over pipelines proposed, with the reasons of those that it could not make.
+    /// Outcomes of candidates from the search over pipelines, with reasons for those it could not
+    /// build.
     pub pipelines: Tally,
-    /// The best seconds after every trial, for a curve.
+    /// The best seconds after every trial.
     pub curve: Vec<f64>,
 }
 
@@ -124,16 +127,16 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// The budget is used.
+    /// The budget is used up.
     Finished,
-    /// The space is.
+    /// The search has nothing left to try.
     Exhausted,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
 }
 
 impl Status {
-    /// The word under which it is recorded.
+    /// Its name in the records.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -144,31 +147,31 @@ impl Status {
     }
 }
 
-/// How long the parts of a run took.
+/// The durations of a run's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Phases {
-    /// Before the first proposal: children, and the results that kernels are checked against.
+    /// The start: child processes, and the results that kernels are checked against.
     pub start: Duration,
-    /// Trials.
+    /// The search.
     pub search: Duration,
-    /// The best candidates, measured again in turns.
+    /// The finals: the best candidates measured again in turns.
     pub finals: Duration,
 }
 
-/// The schedule that won.
+/// The winning schedule.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Winner {
     /// The schedule.
     pub schedule: Schedule,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
     /// The seconds of a call, measured in turns with the default schedule.
     pub seconds: f64,
     /// The seconds of the default schedule in the same turns.
     pub default_seconds: f64,
-    /// Whether it is faster than what was there before.
+    /// Whether it beats the incumbent.
     pub gain: Gain,
 }
 
@@ -177,42 +180,42 @@ pub struct Winner {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gain {
-    /// Something was faster in the rounds that were timed in turns.
+    /// It is faster in the rounds timed in turns.
     Significant {
-        /// The probability of such rounds if it were not.
+        /// The probability of such rounds without a real difference.
         p_value: f64,
     },
-    /// Nothing was, and the incumbent stays.
+    /// Nothing is faster; the incumbent stays.
     None,
 }
 
-/// What a run ends with.
+/// The result of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// The schedule that won; the default one if nothing beat it.
+    /// The winner; the default schedule if nothing beat it.
     pub winner: Winner,
     /// How the run ended.
     pub status: Status,
-    /// How far it came.
+    /// The progress at the end.
     pub progress: Progress,
     /// The key of the records.
     pub key: Key,
     /// The run's name in the records.
     pub run: String,
-    /// How long its parts took.
+    /// The durations of its parts.
     pub phases: Phases,
-    /// The time that the strategy itself used.
+    /// The time used by the strategy itself.
     pub strategy_time: Duration,
-    /// The time that candidates took to be built, checked and timed; building overlaps the rest.
+    /// The time spent building, checking and timing candidates; these overlap.
     pub spent: [Duration; 3],
     /// Peaks of the machine: GFLOP/s and GB/s.
     pub peaks: (f64, f64),
-    /// Records that wait because the database cannot be written, with the reason.
+    /// How many records wait because the database cannot be written, and why.
     pub waiting: Option<(usize, String)>,
-    /// Records that waited and that the database does not take; they are in a file beside it.
+    /// Waiting records that the database refused; a file beside it has them.
     pub rejected: u64,
-    /// Candidates that show a defect of the compiler.
+    /// The compiler defects it met.
     pub defects: Defects,
 }
 
@@ -229,12 +232,12 @@ mod tests {
         );
         assert_eq!(
             started(Mode::Autotune, "480", 0.0, 12, 3),
-            "search space: 480 schedules; going on after 12 trials; 3 schedules from the records first"
+            "search space: 480 schedules; resuming after 12 trials; trying 3 schedules from the records first"
         );
         assert_eq!(
             started(Mode::Top5, "480", 1.3e-3, 0, 1),
             "top5: the five best by the model are measured; lower bound from the roofline: 1.3 ms; \
-             1 schedule from the records first"
+             trying 1 schedule from the records first"
         );
     }
 }

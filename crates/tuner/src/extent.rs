@@ -1,7 +1,7 @@
-//! [`Extent`]: what a size may be, one number or a range of numbers.
+//! [`Extent`]: a size that is one number or a range.
 //!
 //! ```text
-//! 64                  64 and nothing else
+//! 64                  exactly 64
 //! 1..512              every number from 1 to 512, 512 included
 //! 1..512@1,16,64,512  the same, with kernels for these four
 //! ```
@@ -11,22 +11,22 @@ use std::str::FromStr;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// The most numbers in a range: the program of every one of them is looked at.
+/// The longest range: the program of every number in it is examined.
 const MAX_VALUES: i64 = 4096;
 
-/// What to write.
+/// The syntax, for error messages.
 const SYNTAX: &str = "a number such as 64, or a range such as 1..512 or 1..512@1,16,64,512";
 
-/// What a size may be.
+/// A fixed or dynamic size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
     /// One number.
     Exact(i64),
-    /// Every number of a range.
+    /// A range.
     Range(SizeRange),
 }
 
-/// The numbers that a size may be, and for which of them there are kernels.
+/// A range of sizes, and the sizes that have kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SizeRange {
@@ -34,15 +34,15 @@ pub struct SizeRange {
     pub first: i64,
     /// The greatest.
     pub last: i64,
-    /// The numbers for which kernels exist, in ascending order; empty if nobody has chosen them.
+    /// The sizes that have kernels, in ascending order; empty if not chosen yet.
     pub buckets: Vec<i64>,
 }
 
 impl SizeRange {
-    /// A range, whose buckets are in any order; none if they are to be chosen.
+    /// A range with buckets in any order; none if they are to be chosen.
     ///
     /// # Errors
-    /// A range that is empty, not positive or too long, or buckets outside of it.
+    /// If the range is empty, not positive or too long, or a bucket is outside of it.
     pub fn new(first: i64, last: i64, mut buckets: Vec<i64>) -> Result<Self, String> {
         if first < 1 || last < first {
             return Err(format!("`{first}..{last}` holds nothing: write a range such as 1..512"));
@@ -69,7 +69,7 @@ impl SizeRange {
 }
 
 impl Extent {
-    /// The number, if it is one.
+    /// The number, unless it is a range.
     #[must_use]
     pub fn exact(&self) -> Option<i64> {
         match self {

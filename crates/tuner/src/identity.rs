@@ -1,4 +1,4 @@
-//! What records of a program are found by, on this machine with this compiler.
+//! The identity of a program, machine and compiler in the records.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use tensorwright_space::SearchSpace;
 /// The version of Tensorwright and of the LLVM that it is built on.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), " llvm-19");
 
-/// The class of machines of a fleet whose results depend on the same: a target, threads and a compiler.
+/// The class of fleet machines with comparable results: a target, threads and a compiler.
 #[must_use]
 pub fn class_of(target: &Target, threads: usize) -> String {
     format!("{} x{threads} {COMPILER}", target.fingerprint())
@@ -31,7 +31,7 @@ pub fn key_of(program: &Program, goal: &Goal) -> Key {
     }
 }
 
-/// What is kept about a program.
+/// The description of a program in the records.
 #[must_use]
 pub fn program_info(program: &Program, sizes: BTreeMap<String, i64>) -> ProgramInfo {
     let analysis = program.analysis();
@@ -46,8 +46,8 @@ pub fn program_info(program: &Program, sizes: BTreeMap<String, i64>) -> ProgramI
     }
 }
 
-/// The name of this machine with this build of the compiler, in records: a hash, since what it is made
-/// of is nobody else's business.
+/// The name of this machine and compiler build in the records: a hash, which reveals nothing about
+/// the machine.
 pub(crate) fn installation() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
@@ -58,8 +58,8 @@ pub(crate) fn installation() -> &'static str {
     })
 }
 
-/// What says whether points of an earlier run mean the same now: a hash of all algorithms and
-/// parameters, and of how a point is written.
+/// Identifies the spaces, so that points of earlier runs can be reused: a hash of all algorithms
+/// and parameters, and of the encoding of points.
 pub(crate) fn space_hash<'s>(spaces: impl Iterator<Item = &'s ScheduleSpace>) -> String {
     let mut hasher = Sha256::new();
     hasher.update("algorithm beside point\n");
@@ -76,7 +76,7 @@ fn hash_parameters(hasher: &mut Sha256, space: &SearchSpace) {
         hasher.update([0]);
         let count = parameter.count();
         hasher.update(count.to_le_bytes());
-        // A few values say enough of how they are numbered.
+        // A few values are enough to detect another numbering.
         for rank in [0, count / 3, count / 2, count - 1] {
             hasher.update(parameter.text(rank));
             hasher.update([0]);

@@ -1,4 +1,4 @@
-//! Recording landscapes: every legal point of a space, measured once.
+//! Records landscapes: measures every legal point of a space once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,34 +13,34 @@ use tensorwright_policy::ScheduleSpace;
 use tensorwright_records::Origin;
 use tensorwright_space::{Point, Rng};
 
-use crate::arms::ArmPoint;
+use crate::bandit::ArmPoint;
 use crate::candidates::{Admission, Candidates};
-use crate::crew::DEPTH;
 use crate::error::TuneError;
+use crate::executor::DEPTH;
 use crate::identity::key_of;
 use crate::tuner::Tuner;
 
 /// Spaces with more points than this are sampled, not enumerated.
 const MOST_ENUMERATED: u64 = 1 << 24;
 
-/// What is recorded.
+/// A plan for recording a landscape.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LandscapePlan {
     /// The program, the space and how it is measured.
     pub tuner: Tuner,
-    /// So many legal points, each equally likely; all of them without.
+    /// How many legal points to sample, uniformly; all of them if `None`.
     pub sample: Option<usize>,
 }
 
 impl LandscapePlan {
-    /// All points of the space that a tuner would search.
+    /// A plan for all points of the space that the tuner would search.
     #[must_use]
     pub fn new(tuner: Tuner) -> Self {
         Self { tuner, sample: None }
     }
 
-    /// The legal points that are recorded, and whether these are all.
+    /// The legal points to record, and whether they are all.
     ///
     /// # Errors
     /// If there are none, or more than can be enumerated.
@@ -50,7 +50,7 @@ impl LandscapePlan {
         let points: Vec<Point> = match self.sample {
             None if size > MOST_ENUMERATED.into() => {
                 let text = format!(
-                    "the space has {size} points\n  help: free fewer parameters with --only, or \
+                    "the space has {size} points\n  help: search fewer parameters with --only, or \
                      record a sample with --sample"
                 );
                 return Err(TuneError::Landscape(text));
@@ -78,20 +78,20 @@ impl LandscapePlan {
         Ok((points, self.sample.is_none()))
     }
 
-    /// The space.
+    /// The search space.
     ///
     /// # Errors
-    /// If there is none for the target.
+    /// If the target has none.
     pub fn space(&self) -> Result<ScheduleSpace, TuneError> {
         let Tuner { shown, options, .. } = &self.tuner;
         Ok(ScheduleSpace::new(shown.ir(), &self.tuner.goal_here(), options)?)
     }
 }
 
-/// Measures the points of a plan, but for those that are known already, and tells of each.
+/// Measures the points of a plan that are not known yet, and reports each.
 ///
 /// # Errors
-/// If candidates cannot be measured, or somebody stopped it: what was told is then all there is.
+/// If candidates cannot be measured, or the user stops it; the points reported so far remain valid.
 pub fn record_landscape(
     plan: &LandscapePlan,
     mut known: HashMap<Point, Outcome>,
@@ -110,7 +110,8 @@ pub fn record_landscape(
         measurer.set_best(best);
     }
     let mut recorder = Recorder { known: &mut known, tell, best, total: points.len() };
-    // In random order, so that what an hour did to the machine is not what a parameter seems to do.
+    // In random order, so that slow drift of the machine does not look like the effect of a
+    // parameter.
     let mut order: Vec<Point> =
         points.iter().filter(|point| !recorder.known.contains_key(*point)).cloned().collect();
     Rng::new(tuner.seed).shuffle(&mut order);
@@ -194,7 +195,7 @@ fn submit(
     let place = ArmPoint { arm: 0, point: point.clone() };
     match candidates.admit(schedule.clone(), Some(place), Origin::Unknown) {
         Admission::New(number) => measurer.submit(number, &schedule),
-        Admission::Waits => {}
-        Admission::Known(outcome) => recorder.note(vec![point], &outcome),
+        Admission::InFlight => {}
+        Admission::AlreadyMeasured(outcome) => recorder.note(vec![point], &outcome),
     }
 }

@@ -1,4 +1,4 @@
-//! The tuner: a search proposes, measurement checks and times, records remember.
+//! The tuning loop: search, measurement and records.
 //!
 //! ```text
 //! ScheduleSpace --SearchStrategy--> Point --decode--> Schedule --Measurer--> Outcome --> Record
@@ -6,22 +6,21 @@
 //!                     +-------------------------- observe ----------------------+
 //! ```
 //!
-//! Beside the space stands a search over pipelines, which proposes whole schedules; a [`Mode`] says how much is measured.
-//! [`Tuner::run`] is that loop. What cannot happen in it: a candidate that crashes, hangs or computes
-//! something else ends the run; a run ends without a valid answer (the default schedule is candidate
-//! zero); an outcome is lost (each is committed before the search is told); noise picks the winner
-//! (finalists are measured again in turns).
+//! A search over pipelines also proposes whole schedules; a [`Mode`] says how much is measured.
+//! [`Tuner::run`] is that loop. Invariants: no candidate that crashes, hangs or computes wrong
+//! results ends a run; every run ends with a valid answer (the default schedule is candidate zero);
+//! no outcome is lost (each is committed before the search learns of it); noise does not pick the
+//! winner (finalists are measured again in turns).
 
-mod afar;
 mod allocation;
-mod arms;
+mod bandit;
 mod best;
 mod budget;
 mod candidates;
-mod crew;
 mod defects;
 mod error;
 mod event;
+mod executor;
 mod extent;
 mod identity;
 mod landscape;
@@ -30,19 +29,19 @@ mod manifest;
 mod mode;
 mod names;
 mod pipelines;
+mod remote_workers;
+mod schedule_query;
 mod session;
 mod short;
 mod source;
 #[cfg(test)]
 mod tests;
-mod trust;
 mod tuner;
-mod wanted;
-mod warm;
+mod verifier;
+mod warm_start;
 
-pub use afar::Afar;
 pub use allocation::Allocation;
-pub use best::{Recalled, Remembered};
+pub use best::{LookupReport, ScheduleLookup};
 pub use budget::Budget;
 pub use defects::Defects;
 pub use error::TuneError;
@@ -50,8 +49,9 @@ pub use event::{Event, Gain, Phases, Progress, Status, Tuned, Winner};
 pub use extent::{Extent, SizeRange};
 pub use identity::{COMPILER, class_of, key_of, program_info};
 pub use landscape::{LandscapePlan, record_landscape};
-pub use manifest::{Common, Manifest, Operator, Packaging, parse_duration};
+pub use manifest::{Manifest, Operator, PackageSettings, TuneSettings, parse_duration};
 pub use mode::{Mode, UnknownMode};
 pub use names::{RecordNames, described};
+pub use remote_workers::RemoteWorkers;
+pub use schedule_query::ScheduleQuery;
 pub use tuner::Tuner;
-pub use wanted::Wanted;

@@ -1,4 +1,4 @@
-//! How far a run is, in one line that fits a terminal.
+//! The progress of a run in one terminal line.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::event::Progress;
 /// The steps of a sparkline.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How many of them.
+/// The length of a sparkline.
 const WIDTH: usize = 20;
 
 /// A part of the line.
 struct Part {
     text: String,
-    /// What stands before it.
+    /// The separator before it.
     joint: &'static str,
-    /// What is left out first where there is no room has the highest; 0 stays.
+    /// The part with the highest rank is dropped first; rank 0 stays.
     rank: u8,
 }
 
@@ -29,8 +29,8 @@ impl fmt::Display for Progress {
 }
 
 impl Progress {
-    /// One line of at most so many columns: trials, the best, outcomes, time left, a curve. What matters least is left
-    /// out where there is no room for all.
+    /// One line of at most `columns` columns: trials, the best, outcomes, time left, a curve. The
+    /// least important parts are dropped if the line is too long.
     #[must_use]
     pub fn line(&self, columns: usize) -> String {
         fitted(parts(self), columns)
@@ -65,7 +65,7 @@ fn parts(progress: &Progress) -> Vec<Part> {
     parts
 }
 
-/// The parts that fit into so many columns.
+/// Drops parts until the line fits.
 fn fitted(mut parts: Vec<Part>, columns: usize) -> String {
     loop {
         let line = joined(&parts);
@@ -91,7 +91,7 @@ fn joined(parts: &[Part]) -> String {
     line
 }
 
-/// How long it will take: what the time allows, or as long per trial as so far.
+/// The estimated time left: what the time limit allows, or the mean time per trial so far.
 fn left(progress: &Progress) -> Option<Duration> {
     let by_time = progress.time.map(|time| time.saturating_sub(progress.elapsed));
     let by_trials = progress.budget.filter(|_| progress.trials > 0).map(|budget| {
@@ -104,7 +104,7 @@ fn left(progress: &Progress) -> Option<Duration> {
     }
 }
 
-/// The best speed after every trial, as a curve.
+/// The best speed after every trial, as a sparkline.
 fn sparkline(seconds: &[f64]) -> String {
     if seconds.len() < 2 {
         return String::new();

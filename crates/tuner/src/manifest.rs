@@ -1,10 +1,10 @@
-//! [`Manifest`]: many operators and sizes, tuned with a common budget and packaged together.
+//! [`Manifest`]: operators tuned with a common budget and packaged together.
 //!
 //! ```toml
-//! precision = "exact"     # of all operators that do not say; or: "fast"
+//! precision = "exact"     # the default of all operators; or: "fast"
 //!
 //! [tune]
-//! time = "10m"            # for all together; or: trials = 2000
+//! time = "10m"            # for all operators together; or: trials = 2000
 //! strategy = "portfolio"
 //! mode = "autotune"       # or: "one-shot", "top5"
 //!
@@ -19,7 +19,7 @@
 //! sizes = { M = 1024, N = "1..512", K = 1024 }
 //! threads = 2
 //! weight = 12             # how often it is called
-//! precision = "fast"      # Winograd's algorithm and its kin are allowed
+//! precision = "fast"      # also algebraic rewrites (Winograd, ...)
 //! ```
 
 use std::collections::BTreeMap;
@@ -35,58 +35,58 @@ use crate::mode::Mode;
 /// The longest manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Many operators and sizes.
+/// Operators with their sizes, and how to tune and package them.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Manifest {
-    /// The precision of operators that do not say.
+    /// The precision of operators without one of their own.
     pub precision: Precision,
-    /// What holds for tuning them all.
-    pub tune: Common,
-    /// What holds for the package of them all.
-    pub package: Packaging,
+    /// How to tune them.
+    pub tune: TuneSettings,
+    /// How to package them.
+    pub package: PackageSettings,
     /// The operators.
     pub operators: Vec<Operator>,
     /// The text.
     pub source: Source,
 }
 
-/// A manifest as the file has it.
+/// The tables of a manifest file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tables {
     #[serde(default, deserialize_with = "precision")]
     precision: Option<Precision>,
     #[serde(default)]
-    tune: Common,
+    tune: TuneSettings,
     #[serde(default)]
-    package: Packaging,
+    package: PackageSettings,
     #[serde(default)]
     operator: Vec<Spanned<Operator>>,
 }
 
-/// What holds for the package of all operators.
+/// The `[package]` table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Packaging {
+pub struct PackageSettings {
     /// The name of the package.
     pub name: Option<String>,
-    /// The targets that it has kernels for, if not the usual ones.
+    /// The targets that it has kernels for, if not the defaults.
     pub levels: Option<Vec<String>>,
 }
 
-/// What holds for tuning all operators.
+/// The `[tune]` table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Common {
+pub struct TuneSettings {
     /// Trials for all together.
     pub trials: Option<u64>,
     /// Time for all together: `90s`, `10m`, `2h`.
     #[serde(default, deserialize_with = "duration")]
     pub time: Option<Duration>,
-    /// How much is measured before a choice.
+    /// The mode.
     #[serde(default, deserialize_with = "mode")]
     pub mode: Option<Mode>,
     /// The strategy.
@@ -101,7 +101,7 @@ pub struct Common {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Operator {
-    /// What a package calls it; the name of the definition without one.
+    /// Its name in a package; by default the name of the definition.
     pub name: Option<String>,
     /// The file, relative to the manifest.
     pub file: String,
@@ -113,13 +113,13 @@ pub struct Operator {
     /// The threads.
     #[serde(default = "one")]
     pub threads: usize,
-    /// How often it is called: what it saves counts so many times.
+    /// How often it is called: its savings are multiplied by this.
     #[serde(default = "once")]
     pub weight: f64,
-    /// With which numbers its sums may be computed, if it says.
+    /// Its precision, if it has one of its own.
     #[serde(default, deserialize_with = "precision")]
     pub precision: Option<Precision>,
-    /// Where the manifest has it.
+    /// Its position in the manifest.
     #[serde(skip)]
     pub span: Span,
 }
@@ -160,18 +160,18 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "ms" => 1e-3,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("`{text}` is no time: write 90s, 10m or 2h")),
+        _ => return Err(format!("`{text}` is not a duration: write 90s, 10m or 2h")),
     };
     let number: f64 =
-        number.parse().map_err(|_| format!("`{text}` is no time: write 90s, 10m or 2h"))?;
-    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long a time"))
+        number.parse().map_err(|_| format!("`{text}` is not a duration: write 90s, 10m or 2h"))?;
+    Duration::try_from_secs_f64(number * scale).map_err(|_| format!("`{text}` is too long"))
 }
 
 impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// What is wrong and where.
+    /// If the manifest is invalid: what is wrong, and where.
     pub fn parse(source: Source) -> Result<Self, Diagnostics> {
         let problem = |diagnostic| Diagnostics::new(source.clone(), vec![diagnostic]);
         if source.text().len() > MAX_BYTES {
@@ -201,7 +201,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The manifest with one precision for all operators, whatever they say.
+    /// Overrides the precision of all operators.
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
@@ -209,13 +209,13 @@ impl Manifest {
         self
     }
 
-    /// The precision of an operator: its own, or that of all.
+    /// The precision of an operator: its own, or the manifest's.
     #[must_use]
     pub fn precision_of(&self, operator: &Operator) -> Precision {
         operator.precision.unwrap_or(self.precision)
     }
 
-    /// Refuses numbers that make no sense.
+    /// Rejects invalid numbers.
     fn check(&self) -> Result<(), Diagnostics> {
         for operator in &self.operators {
             if !(operator.weight.is_finite() && operator.weight > 0.0) {
@@ -236,7 +236,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Something that is wrong with an operator, and what to do about it.
+    /// A diagnostic about an operator, with help.
     #[must_use]
     pub fn problem(
         &self,
@@ -250,7 +250,7 @@ impl Manifest {
     }
 }
 
-/// What the reader of TOML says.
+/// A diagnostic for a TOML error.
 fn unreadable(error: &toml::de::Error) -> Diagnostic {
     match error.span() {
         Some(span) => Diagnostic::new(Code::InvalidManifest, place(span), error.message()),
@@ -258,7 +258,7 @@ fn unreadable(error: &toml::de::Error) -> Diagnostic {
     }
 }
 
-/// A place in a text of at most [`MAX_BYTES`].
+/// A span in a text of at most [`MAX_BYTES`].
 fn place(range: std::ops::Range<usize>) -> Span {
     Span::new(range.start as u32, range.end as u32)
 }

@@ -1,9 +1,10 @@
-//! [`Mode`]: how much a run measures before it chooses.
+//! [`Mode`]: how much a run measures before it chooses a schedule.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How much a run measures before it chooses: the modes of Anderson et al. 2021, section 6.
+/// How much a run measures before it chooses a schedule: the modes of Anderson et al. 2021, section
+/// 6.
 ///
 /// ```
 /// use tensorwright_tuner::Mode;
@@ -14,20 +15,21 @@ use std::str::FromStr;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// The model chooses: for several stages the best schedule of a search over pipelines, for one stage the schedule
-    /// of a program of which nothing was measured. It is compared with the reference and timed, but the time decides
-    /// nothing, unless an earlier run has declared a best.
+    /// The cost model chooses: the best schedule of a search over pipelines for several stages, the
+    /// default schedule for one stage. It is compared with the reference and timed, but its time
+    /// decides nothing, unless an earlier run has declared a best.
     OneShot,
-    /// The five best schedules by the model are measured, and the fastest wins: of a search over pipelines, or, for one
-    /// stage, of the cost model of its search space.
+    /// The five schedules that the cost model ranks best are measured, and the fastest wins. They
+    /// come from a search over pipelines or, for one stage, from the search space.
     Top5,
-    /// Searches measure as many candidates as the budget allows, those of a search over pipelines among them.
+    /// Searches measure as many candidates as the budget allows, including those of a search over
+    /// pipelines.
     #[default]
     Autotune,
 }
 
 impl Mode {
-    /// All modes with their names and what they do, in a line.
+    /// All modes, with names and one-line summaries.
     pub const ALL: [(&'static str, Self, &'static str); 3] = [
         ("one-shot", Self::OneShot, "the model chooses; nothing is measured to decide"),
         ("top5", Self::Top5, "the five best by the model are measured"),
@@ -40,13 +42,14 @@ impl Mode {
         Self::ALL.iter().find(|(_, mode, _)| *mode == self).map_or("", |(name, _, _)| name)
     }
 
-    /// What it does, in a line.
+    /// A one-line summary.
     #[must_use]
     pub fn summary(self) -> &'static str {
         Self::ALL.iter().find(|(_, mode, _)| *mode == self).map_or("", |(_, _, summary)| summary)
     }
 
-    /// How many schedules the model may choose for measuring; `None` if that is up to the budget.
+    /// How many schedules the model may choose for measuring; `None` if only the budget limits
+    /// them.
     pub(crate) fn most_chosen(self) -> Option<usize> {
         match self {
             Self::Top5 => Some(5),
@@ -54,7 +57,7 @@ impl Mode {
         }
     }
 
-    /// How many trials there are if all goes well and so many are allowed; the default schedule is one of five and one.
+    /// The most trials of the mode, at most `allowed`. `Top5` also measures the default schedule.
     pub(crate) fn most_trials(self, allowed: Option<u64>) -> Option<u64> {
         let own = match self {
             Self::OneShot => Some(1),
@@ -71,7 +74,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A name that no mode has.
+/// An unknown name of a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMode(String);
 

@@ -1,4 +1,4 @@
-//! [`Pipelines`]: schedules that a search over pipelines proposes.
+//! [`PipelineSource`]: proposes schedules from a search over pipelines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,45 +14,45 @@ use crate::mode::Mode;
 use crate::source::Source;
 use crate::tuner::Tuner;
 
-/// The part of the time of a run that searches over pipelines may take beside others, and the part if the run has
-/// nothing else to do.
+/// The divisors of a run's time that limit its searches over pipelines: beside other sources, and
+/// alone.
 const SHARES: (u32, u32) = (10, 2);
 
-/// How long they may take if the run has no time to keep, beside others and alone.
+/// The limits in a run without a time limit: beside other sources, and alone.
 const LONGEST: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
-/// So many searches in a row that find nothing new are the last.
+/// The source is exhausted after this many searches in a row without a new state.
 const MOST_BARREN: usize = 24;
 
-/// The cost model learns after so many measurements.
+/// Measurements per update of the cost model.
 const BATCH: usize = 16;
 
-/// So many states are proposed even if the time is used: making a schedule of one takes time as well.
+/// States to propose even if the time is used up: building a schedule takes time too.
 const LEAST: u64 = 6;
 
-/// Schedules that a search over pipelines proposes, for programs of several stages. The points are the numbers of what it
-/// has found so far.
+/// Proposes schedules from a search over pipelines, for programs of several stages. Points are the
+/// numbers of the states found so far.
 ///
-/// The model alone decides what comes first. Where searches measure many, every second proposal is a fresh sample, as in
-/// section 6 of Anderson et al. 2021: the model is not always right.
-pub(crate) struct Pipelines {
+/// The cost model ranks them. If the mode measures many candidates, every second proposal is a
+/// fresh sample, as in Anderson et al. 2021, section 6: the model is not always right.
+pub(crate) struct PipelineSource {
     samples: Samples,
     precision: Precision,
-    /// The searches before the first proposal.
+    /// Searches to run before the first proposal.
     ahead: usize,
-    /// Whether there are fresh samples between the best ones.
+    /// Whether to propose fresh samples between the best states.
     goes_on: bool,
-    /// How long searches, and making schedules of what they found, may still take.
+    /// The remaining time for searches and for building schedules.
     left: Duration,
     stop: Arc<AtomicBool>,
     turn: u64,
     barren: usize,
-    /// How many measurements the cost model has learned from.
+    /// Measurements that the cost model has learned from.
     learned: usize,
 }
 
-impl Pipelines {
-    /// The source of a run; none for programs of one stage, and where a space is asked for that has less than everything.
+impl PipelineSource {
+    /// The source of a run; `None` for programs of one stage and for restricted spaces.
     pub(crate) fn of(tuner: &Tuner, goal: &Goal) -> Option<Self> {
         let program = tuner.program.ir();
         if program.stages.len() < 2 || tuner.options != Preset::Full.options() {
@@ -74,7 +74,7 @@ impl Pipelines {
         })
     }
 
-    /// Searches once more, if there is time; the best of what is new.
+    /// Searches again if there is time; returns the best new state.
     fn search(&mut self) -> Option<usize> {
         if self.is_over() {
             return None;
@@ -92,7 +92,7 @@ impl Pipelines {
         self.left.is_zero() || self.barren >= MOST_BARREN || self.stop.load(Ordering::Relaxed)
     }
 
-    /// The next state.
+    /// The next state to propose.
     fn next(&mut self) -> Option<usize> {
         while self.samples.searches() < self.ahead && !self.is_over() {
             self.search();
@@ -111,7 +111,7 @@ impl Pipelines {
     }
 }
 
-impl Source for Pipelines {
+impl Source for PipelineSource {
     fn propose(&mut self, at_most: usize) -> Proposal {
         let numbers = (0..at_most).map_while(|_| self.next());
         let point = |number: usize| Point::new([u32::try_from(number).unwrap_or(u32::MAX)]);
@@ -127,11 +127,11 @@ impl Source for Pipelines {
         if self.precision.allows(schedule.precision()) {
             return Ok(schedule);
         }
-        let reason = "it computes with other numbers than the program names".to_owned();
+        let reason = "it uses an algebraic rewrite that rounds differently".to_owned();
         Err(Rejection { rule: "precision", reason })
     }
 
-    /// The cost model learns of what was measured, batch by batch.
+    /// Trains the cost model on measurements, in batches.
     fn observe(&mut self, observations: &[Observation]) {
         for observation in observations {
             if let Some(seconds) = observation.outcome.cost() {

@@ -1,4 +1,4 @@
-//! Large numbers and times in few characters.
+//! Short formats of large numbers and times.
 
 use tensorwright_outcome::Seconds;
 
@@ -18,7 +18,7 @@ pub(crate) fn about(digits: &str) -> String {
     }
 }
 
-/// A time with two digits, about: `54 us`, `1.3 ms`.
+/// A time with two digits: `54 us`, `1.3 ms`.
 pub(crate) fn roughly(seconds: f64) -> String {
     let scale = [1.0, 1e-3, 1e-6].into_iter().find(|scale| seconds >= *scale);
     let value = seconds / scale.unwrap_or(1e-9);

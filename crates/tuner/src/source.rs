@@ -1,7 +1,8 @@
-//! [`Source`]: something that proposes schedules and learns what became of them.
+//! [`Source`]: proposes schedules and learns from their outcomes.
 //!
-//! A [space](Searched) that a strategy searches is one, a [search over pipelines](crate::pipelines::Pipelines) another. Each
-//! names its schedules by points, decodes them, and is told their outcomes.
+//! A [space](SpaceSource) with a strategy is one source, a [search over
+//! pipelines](crate::pipelines::PipelineSource) another. Each names its schedules by points,
+//! decodes them, and receives their outcomes.
 
 use std::collections::VecDeque;
 
@@ -11,33 +12,33 @@ use tensorwright_records::Origin;
 use tensorwright_search::{Observation, Proposal, SearchStrategy};
 use tensorwright_space::{Point, Rejection};
 
-/// Something that proposes schedules and learns what became of them.
+/// Proposes schedules and learns from their outcomes.
 pub(crate) trait Source {
-    /// Points to try next, at most so many.
+    /// At most `at_most` points to try next.
     fn propose(&mut self, at_most: usize) -> Proposal;
 
-    /// The schedule of a point that it proposed.
+    /// The schedule of a point it proposed.
     fn decode(&mut self, point: &Point) -> Result<Schedule, Rejection>;
 
-    /// What became of points.
+    /// Receives the outcomes of points.
     fn observe(&mut self, observations: &[Observation]);
 
-    /// Where a point that is out comes from; `None` if the strategy of the run made it.
+    /// The origin of a point in flight; `None` if the strategy of the run proposed it.
     fn origin(&self, point: &Point) -> Option<Origin>;
 
-    /// The space of its points, if they mean the same in every run.
+    /// The space of its points, if points mean the same in every run.
     fn space(&self) -> Option<&ScheduleSpace>;
 }
 
-/// A space that a strategy searches.
-pub(crate) struct Searched {
+/// A space with the strategy that searches it.
+pub(crate) struct SpaceSource {
     pub(crate) space: ScheduleSpace,
     pub(crate) strategy: Box<dyn SearchStrategy>,
-    /// The points that the search begins with, and where they come from.
+    /// The start points of the search, with their origins.
     pub(crate) seeds: Vec<(Point, Origin)>,
 }
 
-impl Source for Searched {
+impl Source for SpaceSource {
     fn propose(&mut self, at_most: usize) -> Proposal {
         self.strategy.propose(at_most)
     }
@@ -50,7 +51,7 @@ impl Source for Searched {
         self.strategy.observe(observations);
     }
 
-    /// A member of a portfolio, or what the search began with.
+    /// The portfolio member or the start point it comes from.
     fn origin(&self, point: &Point) -> Option<Origin> {
         let member = self.strategy.proposer(point);
         let member = member.map(|name| Origin::Search(name.to_owned()));
@@ -63,10 +64,10 @@ impl Source for Searched {
     }
 }
 
-/// Points that the cost model of a space puts first, in its order: what a search begins with is all there is.
-pub(crate) struct Ranked(pub(crate) VecDeque<Point>);
+/// Proposes only the top-ranked points of the cost model, in its order.
+pub(crate) struct RankedStrategy(pub(crate) VecDeque<Point>);
 
-impl SearchStrategy for Ranked {
+impl SearchStrategy for RankedStrategy {
     fn propose(&mut self, at_most: usize) -> Proposal {
         let count = at_most.min(self.0.len());
         let points: Vec<Point> = self.0.drain(..count).collect();

@@ -1,4 +1,4 @@
-//! [`Tuner`]: the choices that lead to a run.
+//! [`Tuner`]: the configuration of a tuning run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tensorwright_outcome::Outcome;
 use tensorwright_pipeline::Weights;
 use tensorwright_policy::{Preset, ScheduleSpace, SpaceOptions};
 
-use crate::afar::Afar;
 use crate::budget::Budget;
 use crate::error::TuneError;
 use crate::mode::Mode;
+use crate::remote_workers::RemoteWorkers;
 
 /// Tunes a program.
 ///
@@ -22,17 +22,17 @@ use crate::mode::Mode;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Tuner {
-    /// The program with names by position, which records and other processes know.
+    /// The program with names by position, as in the records and in other processes.
     pub(crate) program: Program,
-    /// The same with the names of its text, for people.
+    /// The same program with the names of its text, for messages.
     pub(crate) shown: Program,
     pub(crate) sizes: BTreeMap<String, i64>,
     pub(crate) worker: WorkerCommand,
     pub(crate) goal: Goal,
     pub(crate) mode: Mode,
-    /// What the cost model of pipelines has learned, if somebody brings it.
+    /// Weights of the pipelines' cost model, if not the built-in ones.
     pub(crate) weights: Option<Arc<Weights>>,
-    /// The strategy that somebody asked for.
+    /// The requested strategy.
     pub(crate) strategy: Option<String>,
     pub(crate) budget: Budget,
     pub(crate) seed: u64,
@@ -40,9 +40,9 @@ pub struct Tuner {
     pub(crate) command: String,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) fresh: bool,
-    /// That a fleet tries the candidates.
-    pub(crate) afar: Option<Afar>,
-    /// Code that takes the place of what the compiler makes of a schedule.
+    /// Lets a fleet try the candidates.
+    pub(crate) remote: Option<RemoteWorkers>,
+    /// Object files to use instead of compiling these schedules.
     pub(crate) planted: Vec<(Schedule, Vec<u8>)>,
 }
 
@@ -68,13 +68,12 @@ impl Tuner {
             command: String::new(),
             stop: Arc::new(AtomicBool::new(false)),
             fresh: false,
-            afar: None,
+            remote: None,
             planted: Vec::new(),
         })
     }
 
-    /// The sizes that the program was bound to, by the names of its text: kept for people who look
-    /// at records.
+    /// Sets the sizes of the program, by the names of its text, for the records.
     pub fn sizes(mut self, sizes: BTreeMap<String, i64>) -> Self {
         self.sizes = sizes;
         self
@@ -86,25 +85,25 @@ impl Tuner {
         &self.sizes
     }
 
-    /// Tunes for a processor that this machine can run as well.
+    /// Tunes for another processor that this machine can also run.
     pub fn target(mut self, target: Target) -> Self {
         self.goal.target = target;
         self
     }
 
-    /// Tunes for so many threads.
+    /// Tunes for this many threads.
     pub fn threads(mut self, threads: usize) -> Self {
         self.goal = self.goal.with_threads(threads.max(1));
         self
     }
 
-    /// Measures less before it chooses, or as much as the budget allows.
+    /// Sets how much is measured before a choice.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Chooses between pipelines by another cost model than the one that comes with this version.
+    /// Ranks pipelines by another cost model than the built-in one.
     pub fn weights(mut self, weights: Weights) -> Self {
         self.weights = Some(Arc::new(weights));
         self
@@ -116,13 +115,13 @@ impl Tuner {
         self
     }
 
-    /// Ends when a budget is used.
+    /// Sets the budget.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Decides every random choice.
+    /// Sets the seed of all random choices.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -134,53 +133,53 @@ impl Tuner {
         self
     }
 
-    /// What the user typed: kept for people who look at records.
+    /// The command line, for the records.
     pub fn command(mut self, command: impl Into<String>) -> Self {
         self.command = command.into();
         self
     }
 
-    /// A flag that ends the run soon after somebody sets it.
+    /// Sets a flag that stops the run soon after it is set.
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Begins anew although there are records: for comparisons of strategies.
+    /// Ignores existing records: for comparisons of strategies.
     pub fn fresh(mut self, fresh: bool) -> Self {
         self.fresh = fresh;
         self
     }
 
-    /// Lets a fleet try the candidates, whose queue is on the server of the records.
+    /// Lets a fleet try the candidates; its queue is on the server of the records.
     ///
     /// ```no_run
     /// use tensorwright::Module;
     /// use tensorwright_measure::WorkerCommand;
     /// use tensorwright_records::Journal;
-    /// use tensorwright_tuner::{Afar, Tuner};
+    /// use tensorwright_tuner::{RemoteWorkers, Tuner};
     ///
     /// let module = Module::parse("twice.tc", "def twice(float(N) A) -> (B) { B(i) = 2 * A(i) }")?;
     /// let program = module.def("twice")?.bind([("N", 1 << 20)])?;
     /// let mut journal = Journal::open(Some(&"postgres://ann@db.example/tuning".parse()?))?;
     /// let tuner = Tuner::new(&program, WorkerCommand::new("tensorwright").arg("worker"))?;
-    /// let tuned = tuner.fleet(Some(Afar::default())).run(&mut journal, &mut |_| {})?;
+    /// let tuned = tuner.fleet(Some(RemoteWorkers::default())).run(&mut journal, &mut |_| {})?;
     /// println!("{}", tuned.winner.schedule);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fleet(mut self, afar: Option<Afar>) -> Self {
-        self.afar = afar;
+    pub fn fleet(mut self, remote: Option<RemoteWorkers>) -> Self {
+        self.remote = remote;
         self
     }
 
-    /// With which numbers sums may be computed; by default with those that the program names.
+    /// Sets the precision; by default exact.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.goal.precision = precision;
         self
     }
 
-    /// Tries an object as what the compiler made of a schedule: how tests find out what becomes of a
-    /// compiler that makes mistakes.
+    /// Uses an object file as the compiled code of a schedule: tests simulate compiler bugs with
+    /// it.
     #[doc(hidden)]
     pub fn plant(mut self, schedule: Schedule, object: Vec<u8>) -> Self {
         let schedule = schedule.renamed(self.shown.ir(), self.program.ir()).unwrap_or(schedule);
@@ -188,13 +187,12 @@ impl Tuner {
         self
     }
 
-    /// What goes on where a run of this one has ended: it knows what that found out, and chooses at random
-    /// otherwise.
+    /// A tuner that continues after this one's run: with its records and other random choices.
     pub fn continued(self) -> Self {
         Self { fresh: false, seed: self.seed.wrapping_add(1), ..self }
     }
 
-    /// What chooses candidates, as records name it: the strategy, or a mode that needs none.
+    /// What chooses candidates, as named in the records: the strategy, or a mode without one.
     pub(crate) fn chooser(&self) -> &str {
         match self.mode {
             Mode::Autotune => self.strategy_name(),
@@ -202,14 +200,15 @@ impl Tuner {
         }
     }
 
-    /// The strategy: the last of the list unless somebody asked for another.
+    /// The requested strategy, or else the last of the list.
     pub(crate) fn strategy_name(&self) -> &str {
         let default = tensorwright_search::registry::STRATEGIES.last();
         let default = default.map_or("random", |strategy| strategy.name);
         self.strategy.as_deref().unwrap_or(default)
     }
 
-    /// What is searched of a program with names by position: parameters that somebody asks for have names of the text.
+    /// The space options of a program with names by position; the user's parameter names are those
+    /// of the text.
     pub(crate) fn options_of(&self, program: &Program) -> Result<SpaceOptions, TuneError> {
         if self.options.only.is_none() {
             return Ok(self.options.clone());
@@ -230,12 +229,12 @@ impl Tuner {
         schedule.renamed(self.program.ir(), self.shown.ir()).unwrap_or(schedule)
     }
 
-    /// What became of a candidate, in the names of the text.
+    /// The outcome of a candidate, in the names of the text.
     pub(crate) fn told(&self, outcome: Outcome) -> Outcome {
         outcome.reworded(|reason| self.program.ir().translated(reason, self.shown.ir()))
     }
 
-    /// What schedules are made for: the target as this machine has it.
+    /// The goal of schedules: the target as this machine has it.
     pub(crate) fn goal_here(&self) -> Goal {
         self.goal.clone().on_this_machine()
     }

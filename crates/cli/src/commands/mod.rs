@@ -36,7 +36,7 @@ use tensorwright::{
     Def, Diagnostics, Goal, KernelBuilder, Module, Program, Source, Target, TargetError,
 };
 
-use tensorwright_tuner::Wanted;
+use tensorwright_tuner::ScheduleQuery;
 
 use crate::args::{KernelArgs, ProgramArgs, TargetArgs};
 use crate::files;
@@ -84,7 +84,7 @@ pub(crate) fn kernel<'p>(
     if let Some(path) = &args.schedule {
         builder = builder.schedule_source(files::schedule(path)?)?;
     } else if !args.untuned
-        && let Some(found) = tuned::best(&Wanted { program, goal: &goal }, args.db.as_ref())?
+        && let Some(found) = tuned::best(&ScheduleQuery { program, goal: &goal }, args.db.as_ref())?
     {
         builder = builder.schedule(found);
     }

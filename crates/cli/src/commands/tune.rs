@@ -15,7 +15,7 @@ use clap::Args;
 use tensorwright::{Code, Diagnostic, Diagnostics, Program, Source};
 use tensorwright_measure::WorkerCommand;
 use tensorwright_records::{Error, Journal, Location};
-use tensorwright_tuner::{Afar, Budget, Mode, TuneError, Tuned, Tuner, parse_duration};
+use tensorwright_tuner::{Budget, Mode, RemoteWorkers, TuneError, Tuned, Tuner, parse_duration};
 
 use self::progress::Display;
 use super::space::SpaceOptions;
@@ -153,10 +153,10 @@ pub(crate) struct FleetOptions {
 
 impl FleetOptions {
     /// The tuner's settings for remote workers.
-    fn afar(&self) -> Option<Afar> {
+    fn remote_workers(&self) -> Option<RemoteWorkers> {
         let Self { class, resume, priority, weight, .. } = self;
-        let afar = Afar::default().class(class.clone()).resume(resume.clone());
-        self.fleet.then(|| afar.priority(*priority).weight(*weight))
+        let remote = RemoteWorkers::default().class(class.clone()).resume(resume.clone());
+        self.fleet.then(|| remote.priority(*priority).weight(*weight))
     }
 }
 
@@ -245,7 +245,7 @@ fn tuner(
         .budget(Budget::asked(args.trials, args.time, TRIALS))
         .seed(args.seed)
         .fresh(args.fresh)
-        .fleet(args.fleet.afar())
+        .fleet(args.fleet.remote_workers())
         .mode(args.mode.unwrap_or_default())
         .options(args.space.options())
         .command(command.join(" "))

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tensorwright::{Goal, Module, Target};
 use tensorwright_fleet::{Fleet, Item, Run};
 use tensorwright_outcome::Outcome;
-use tensorwright_records::{Location, Options, Origin, RunInfo, Url, open_at};
+use tensorwright_records::{Location, Origin, RunInfo, StoreOptions, Url, open_at};
 use tensorwright_testkit::postgres::Server;
 use tensorwright_tuner::{COMPILER, key_of, program_info};
 
@@ -107,7 +107,7 @@ fn workers_try_what_others_enqueue() {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
     }
-    let store = open_at(&Location::Server(url(&server)), Options::default()).unwrap();
+    let store = open_at(&Location::Server(url(&server)), StoreOptions::default()).unwrap();
     for run in &runs {
         let known = fleet.outcomes(&run.info.id, &[0, 1, 2, 3, 4, 5]).unwrap();
         assert_eq!(known.len(), 6);

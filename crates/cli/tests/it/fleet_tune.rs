@@ -12,7 +12,7 @@ use tensorwright::Target;
 use tensorwright_fleet::{Completion, Fleet, Role, finals_of};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::postgres::{Client, Settings};
-use tensorwright_records::{Location, Options, RunFilter, Url, open_at};
+use tensorwright_records::{Location, RunFilter, StoreOptions, Url, open_at};
 use tensorwright_testkit::postgres::Server;
 use tensorwright_tuner::class_of;
 
@@ -131,7 +131,7 @@ fn workers_tune_for_a_run_with_any_strategy() {
     assert_eq!(place.count(counts), 0);
     // Finals came from one machine, in rounds; a winner is declared, and `run` uses it.
     assert!(place.count("SELECT count(*) FROM finals WHERE result LIKE '%measured%'") >= 4);
-    let store = open_at(&Location::Server(place.url()), Options::default()).unwrap();
+    let store = open_at(&Location::Server(place.url()), StoreOptions::default()).unwrap();
     let runs = store.runs(&RunFilter::default()).unwrap();
     assert_eq!(runs.len(), 4);
     let best = store.declared().unwrap();
@@ -372,7 +372,7 @@ fn a_process_whose_run_was_taken_over_ends() {
     let output = second.wait_with_output().unwrap();
     let says = said(&output) + &String::from_utf8_lossy(&output.stdout);
     assert!(
-        says.contains(&format!("run {name} cannot go on")) && says.contains("is over"),
+        says.contains(&format!("run {name} cannot continue")) && says.contains("is over"),
         "{says}"
     );
 }
@@ -409,11 +409,12 @@ fn what_is_wrong_is_said() {
     );
     let says_class = says(&["--fleet", "--class", "other"], place.server.url());
     assert!(
-        says_class.contains("cannot go on: ") && says_class.contains("there is no class \"other\""),
+        says_class.contains("cannot continue: ")
+            && says_class.contains("there is no class \"other\""),
         "{says_class}"
     );
     assert!(says_class.contains("`tensorwright fleet status` shows classes"), "{says_class}");
     let says_run = says(&["--fleet", "--resume", "nobody"], place.server.url());
-    assert!(says_run.contains("run nobody cannot go on: "), "{says_run}");
+    assert!(says_run.contains("run nobody cannot continue: "), "{says_run}");
     assert!(says_run.contains("there is no such run of yours"), "{says_run}");
 }

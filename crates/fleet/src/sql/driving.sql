@@ -1,6 +1,7 @@
--- What the process of a run does beside adding items: whoever takes its place finds all of it here.
+-- Functions of drivers. A process that takes a run over finds all of its state here.
 
--- Takes a run: from now on nobody else adds items to it. One that is believed to live is left alone, unless whoever asks insists.
+-- Makes the caller the driver of a run: nobody else can add items. A driver that seems alive stays,
+-- unless the caller insists.
 CREATE FUNCTION drive(p_run TEXT, p_seconds DOUBLE PRECISION, p_insist BOOLEAN) RETURNS TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -16,7 +17,7 @@ BEGIN
   RETURN v_run.driver::TEXT;
 END $$;
 
--- The run of a process that is still its driver.
+-- The run of its current driver.
 CREATE FUNCTION driven(p_run TEXT, p_driver TEXT) RETURNS fleet_runs LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_run fleet_runs;
@@ -27,7 +28,7 @@ BEGIN
   RETURN v_run;
 END $$;
 
--- A sign of life of the driver, with the best time that it knows; what it ought to know.
+-- A heartbeat of the driver with its best time; returns the status of the run.
 CREATE FUNCTION hold(p_run TEXT, p_driver TEXT, p_seconds DOUBLE PRECISION, p_best DOUBLE PRECISION)
 RETURNS TABLE (o_workers INT, o_roof DOUBLE PRECISION, o_gflops DOUBLE PRECISION, o_gbps DOUBLE PRECISION, o_over BOOLEAN)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -44,7 +45,7 @@ BEGIN
                       v_run.roof, v_run.gflops, v_run.gbps, v_run.cancelled OR v_run.deadline < clock_timestamp();
 END $$;
 
--- The items of a run in the order of their numbers, with what became of those of which it is known.
+-- The items of a run ordered by number, with their known outcomes.
 CREATE FUNCTION history(p_run TEXT, p_after BIGINT, p_limit INT)
 RETURNS TABLE (o_number BIGINT, o_kind INT, o_cut BOOLEAN, o_seconds DOUBLE PRECISION, o_raw DOUBLE PRECISION, o_spread DOUBLE PRECISION,
                o_runs BIGINT, o_roofline DOUBLE PRECISION, o_detail TEXT, o_elapsed DOUBLE PRECISION, o_worker TEXT, o_attempts INT,
@@ -59,7 +60,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   LEFT JOIN done d ON (d.run_id, d.number) = (i.run_id, i.number) LEFT JOIN workers w ON w.id = d.worker
   WHERE r.uid = p_run AND f.owner = session_user AND i.number > p_after ORDER BY i.number LIMIT least(greatest(p_limit, 0), 1000) $$;
 
--- The latest run of the same command that is not over and that no process goes on with.
+-- The latest run of the same command that is not over and has no live driver.
 CREATE FUNCTION unfinished(p_hash TEXT, p_target TEXT, p_threads BIGINT, p_compiler TEXT, p_precision TEXT, p_strategy TEXT, p_seed BIGINT, p_space TEXT)
 RETURNS TABLE (o_run TEXT) LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT r.uid FROM programs p JOIN keys k ON k.program_id = p.id JOIN runs r ON r.key_id = k.id JOIN fleet_runs f ON f.run_id = r.id
@@ -68,14 +69,14 @@ RETURNS TABLE (o_run TEXT) LANGUAGE sql STABLE SECURITY DEFINER SET search_path 
     AND NOT f.cancelled AND f.deadline > clock_timestamp() AND f.held < clock_timestamp()
   ORDER BY r.id DESC LIMIT 1 $$;
 
--- Whether finals are over, and what came of them; nothing if they were given up.
+-- Whether finals are over, and their result; null if they were given up.
 CREATE FUNCTION final_result(p_run TEXT, p_number BIGINT) RETURNS TABLE (o_done BOOLEAN, o_result TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT d.lease IS NOT NULL, n.result FROM runs r JOIN fleet_runs f ON f.run_id = r.id JOIN items i ON i.run_id = r.id AND i.number = p_number
   LEFT JOIN done d ON (d.run_id, d.number) = (i.run_id, i.number) LEFT JOIN finals n ON (n.run_id, n.number) = (i.run_id, i.number)
   WHERE r.uid = p_run AND f.owner = session_user AND i.finals $$;
 
--- A worker says what came of finals.
+-- A worker completes finals.
 CREATE FUNCTION complete_finals(p_worker BIGINT, p_run BIGINT, p_number BIGINT, p_lease TEXT, p_result TEXT) RETURNS TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -95,7 +96,7 @@ BEGIN
   RETURN 'stored';
 END $$;
 
--- What was declared the best of the key of a run.
+-- The declared best of a run's key.
 CREATE FUNCTION declared(p_run TEXT)
 RETURNS TABLE (o_run TEXT, o_number BIGINT, o_seconds DOUBLE PRECISION, o_raw DOUBLE PRECISION, o_origin TEXT, o_algorithm TEXT, o_point BYTEA, o_schedule TEXT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -105,8 +106,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   JOIN trials t ON (t.run_id, t.number) = (b.run_id, b.number) JOIN texts o ON o.id = t.origin LEFT JOIN texts a ON a.id = t.algorithm
   WHERE r.uid = p_run AND f.owner = session_user $$;
 
--- Declares a trial of a run the best of its key, in place of the one that was measured beside it (a run, `/` and a number). If there is another best by now,
--- nothing is declared, and that one is named.
+-- Declares a trial of a run the best of its key, replacing the best that it was measured with (a
+-- run, `/` and a number). If there is another best by now, declares nothing and returns that one.
 CREATE FUNCTION declare_best(p_run TEXT, p_driver TEXT, p_number BIGINT, p_seconds DOUBLE PRECISION, p_against TEXT, p_replaces TEXT) RETURNS TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -131,7 +132,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- The run ends: what waits is dropped. One that was merely interrupted stays, for whoever goes on with it.
+-- Ends a run and drops its waiting items. An interrupted run keeps them, so that it can be resumed.
 CREATE FUNCTION finish(p_run TEXT, p_driver TEXT, p_status TEXT) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_run fleet_runs;

@@ -1,8 +1,9 @@
--- What people and machines may do. Functions run with the rights of their owner and look for names where the tables are; nobody else touches a
--- table. Who calls is `session_user`. The only clock is the server's.
+-- Functions for users and workers. They run with the rights of their owner and look up names in its
+-- schema; nobody else touches a table. The caller is `session_user`. The only clock is the
+-- server's.
 
--- Waits while records are removed, as all writers do: their numbers of texts would be gone. It is a lock that nobody takes without a privilege on
--- the table.
+-- Waits while records are removed, as all writers do, since cached numbers of texts would become
+-- invalid. Taking the lock requires a privilege on the table.
 CREATE FUNCTION adding() RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
   LOCK TABLE texts IN ROW EXCLUSIVE MODE $$;
 
@@ -14,7 +15,7 @@ END $$;
 CREATE FUNCTION text_hash(p_text TEXT) RETURNS BYTEA LANGUAGE sql IMMUTABLE AS $$
   SELECT substring(sha256(convert_to(p_text, 'UTF8')) FROM 1 FOR 16) $$;
 
--- The numbers of texts, of which none is there twice; writes those that are new. Sorted, so that writers never wait for each other in a circle.
+-- The numbers of distinct texts; inserts new ones. Sorted, so that writers cannot deadlock.
 CREATE FUNCTION learn_texts(p_texts TEXT[]) RETURNS BIGINT[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_hashes BYTEA[];
@@ -29,13 +30,13 @@ END $$;
 CREATE FUNCTION text_number(p_text TEXT) RETURNS BIGINT LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
   SELECT id FROM texts WHERE hash = text_hash(p_text) $$;
 
--- The lines of a text with their ends, as records cut them.
+-- The lines of a text with their newlines, as records split them.
 CREATE FUNCTION lines_of(p_text TEXT) RETURNS TABLE (line TEXT, place BIGINT) LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN c.o < c.n THEN c.l || E'\n' ELSE c.l END, c.o
   FROM (SELECT u.l, u.o, count(*) OVER () AS n FROM string_to_table(p_text, E'\n') WITH ORDINALITY AS u (l, o)) c
   WHERE NOT (c.l = '' AND c.o = c.n) $$;
 
--- Numbers as records keep them.
+-- Encodes numbers as in the records.
 CREATE FUNCTION leb128(p_numbers BIGINT[]) RETURNS BYTEA LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
   v_bytes BYTEA := '';
@@ -73,11 +74,11 @@ BEGIN
   RETURN v_numbers;
 END $$;
 
--- The quota of whoever calls.
+-- The quota of the caller.
 CREATE FUNCTION quota() RETURNS quotas LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
   SELECT q FROM quotas q WHERE role IN (session_user, '') ORDER BY role DESC LIMIT 1 $$;
 
--- Begins a run whose items others try. Once more is as good as once.
+-- Begins a run for the fleet. Idempotent.
 CREATE FUNCTION begin_run(
   p_uid TEXT, p_class TEXT, p_priority INT, p_weight INT, p_seconds DOUBLE PRECISION, p_input_seed BIGINT,
   p_hash TEXT, p_family TEXT, p_def TEXT, p_sizes TEXT, p_text TEXT, p_flops DOUBLE PRECISION, p_bytes DOUBLE PRECISION,
@@ -125,9 +126,9 @@ BEGIN
             p_def, p_sizes, p_text);
 END $$;
 
--- Adds items to a run: those that are there already are left as they are. Runs share a class by weight: each item has a turn,
--- the items of a run are steps of 1000 / weight apart, and a run that comes later begins at the turn that is due. Finals come first: all else of
--- their run is done.
+-- Adds items to a run; existing ones stay as they are. Runs share a class by weight: each item has
+-- a turn, the items of a run are steps of 1000 / weight apart, and a later run begins at the turn
+-- that is due. Finals come first: the other items of their run are done.
 CREATE FUNCTION enqueue(p_run TEXT, p_numbers BIGINT[], p_origins TEXT[], p_algorithms TEXT[], p_points BYTEA[], p_schedules TEXT[],
                         p_driver TEXT DEFAULT NULL, p_finals BOOLEAN DEFAULT false)
 RETURNS INT LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -183,7 +184,7 @@ BEGIN
   RETURN v_added;
 END $$;
 
--- What is to be known of a run before its items can be tried.
+-- The data of a run that workers need to try its items.
 CREATE FUNCTION assignment(p_run BIGINT)
 RETURNS TABLE (o_uid TEXT, o_class TEXT, o_input_seed BIGINT, o_hash TEXT, o_def TEXT, o_sizes TEXT, o_text TEXT,
                o_target TEXT, o_threads BIGINT, o_compiler TEXT, o_precision TEXT)
@@ -193,7 +194,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   JOIN classes c ON c.id = f.class
   WHERE f.run_id = p_run AND EXISTS (SELECT FROM permits m WHERE m.role = session_user AND m.class = f.class) $$;
 
--- A worker says what it is; its number. One that was quarantined stays so.
+-- A worker joins; returns its number. A quarantined worker stays quarantined.
 CREATE FUNCTION join_class(p_name TEXT, p_class TEXT, p_description TEXT) RETURNS BIGINT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -206,7 +207,7 @@ BEGIN
   IF v_class IS NULL THEN PERFORM refuse('42501', 'you may not work for this class'); END IF;
   IF (SELECT count(*) FROM workers WHERE role = session_user) >= 10000 AND NOT EXISTS (SELECT FROM workers WHERE role = session_user AND name = p_name) THEN
     PERFORM refuse('53400', 'no more workers of one role'); END IF;
-  -- What it did for another class stays there.
+  -- Its counts for another class stay there.
   UPDATE classes c SET kinds = ARRAY(SELECT a + b FROM unnest(c.kinds, w.kinds) AS u (a, b))
     FROM workers w WHERE w.role = session_user AND w.name = p_name AND w.class <> v_class AND c.id = w.class;
   INSERT INTO workers (role, name, class, description) VALUES (session_user, p_name, v_class, p_description)
@@ -216,7 +217,7 @@ BEGIN
   RETURN v_worker;
 END $$;
 
--- Items go back to where they waited.
+-- Returns the items of a worker to the queue.
 CREATE FUNCTION give_back(p_worker BIGINT) RETURNS INT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_count INT;
@@ -228,8 +229,9 @@ BEGIN
   RETURN v_count;
 END $$;
 
--- Sets a worker aside of whose results far more are wrong or crash than of others of its class: the candidates are drawn from the same runs, so it is the
--- machine. What it stored before stays; whoever uses a record verifies it.
+-- Quarantines a worker whose results are wrong or crash far more often than others' of its class:
+-- the candidates come from the same runs, so the machine is the cause. Results it stored before
+-- stay; records are verified before use.
 CREATE FUNCTION judge(p_worker BIGINT) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_least CONSTANT BIGINT := 20;
@@ -247,7 +249,8 @@ BEGIN
   END IF;
 END $$;
 
--- A worker says how fast it is. One that differs from most others of its class three times in a row is set aside: its times would be compared with theirs.
+-- A worker reports its speed. One that differs from most others of its class three times in a row
+-- is quarantined: its times would be compared with theirs.
 CREATE FUNCTION report_probe(p_worker BIGINT, p_probe DOUBLE PRECISION) RETURNS TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -271,14 +274,15 @@ BEGIN
   RETURN v_worker.quarantined;
 END $$;
 
--- Whether a worker gets no more items, and may end.
+-- Whether a worker is drained: it gets no more items and may end.
 CREATE FUNCTION is_drained(p_worker BIGINT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT coalesce((SELECT draining FROM workers WHERE id = p_worker AND role = session_user), true) $$;
 
--- Leases items: of the run whose turn it is as many as are wanted, since a worker that begins with a program takes longer than one that goes on. A run that a
--- worker has taken up before (`p_run`) may be up to 64 items of weight 10 ahead of its turn for the same reason. A lease is a random token, unlike any
--- other also after a crash of the server, which a sequence is not. Losing one in such a crash costs a repetition and nothing else, so this commit does not
--- wait for the disk.
+-- Leases items, as many as requested from the run whose turn it is, since starting a program takes
+-- a worker longer than continuing one. For the same reason a run that a worker has already prepared
+-- (`p_run`) may be up to 64 items of weight 10 ahead of its turn. A lease is a random token, which
+-- stays unique even after a crash of the server, unlike a sequence. Losing a lease in such a crash
+-- only costs a repetition, so this commit does not wait for the disk.
 CREATE FUNCTION lease(p_worker BIGINT, p_most INT, p_seconds DOUBLE PRECISION, p_run BIGINT DEFAULT NULL)
 RETURNS TABLE (o_run BIGINT, o_number BIGINT, o_lease TEXT, o_attempts INT, o_schedule TEXT, o_finals BOOLEAN, o_best DOUBLE PRECISION)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -330,7 +334,7 @@ BEGIN
   FROM held h JOIN items i ON (i.run_id, i.number) = (h.run_id, h.number) JOIN fleet_runs f ON f.run_id = h.run_id;
 END $$;
 
--- Says which leases are still held, and holds them for longer. Work for the others is dropped.
+-- Renews leases; returns those still held. Workers drop the others.
 CREATE FUNCTION beat(p_worker BIGINT, p_runs BIGINT[], p_numbers BIGINT[], p_leases TEXT[], p_seconds DOUBLE PRECISION) RETURNS SETOF TEXT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
@@ -344,13 +348,13 @@ BEGIN
     WHERE (l.run_id, l.number) = (u.run_id, u.number) AND l.lease::TEXT = u.lease AND l.worker = p_worker RETURNING l.lease::TEXT;
 END $$;
 
--- By how much a time of a worker is multiplied, so that it is told for the machine that those of the run are told for: how much faster that one is, by
--- what no schedule can beat there and here. A probe that says more than workers of a class may differ is not believed.
+-- The factor that normalises a worker's time to the run's reference machine: the ratio of the
+-- rooflines there and here. A ratio beyond the allowed difference within a class is not believed.
 CREATE FUNCTION told_for(p_there DOUBLE PRECISION, p_here DOUBLE PRECISION) RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN p_there > 0 AND p_here > 0 THEN greatest(0.7, least(1 / 0.7, p_there / p_here)) ELSE 1 END $$;
 
--- A worker says what no schedule of a run can beat on its machine, and with which arithmetic and bandwidth. The first to try a program, in this run or an
--- earlier one, is the machine that times of all are told for.
+-- A worker reports the roofline of a run on its machine, with its peaks. The first worker to try a
+-- program, in this run or an earlier one, becomes the reference machine for times.
 CREATE FUNCTION report_roof(p_worker BIGINT, p_run BIGINT, p_roof DOUBLE PRECISION, p_gflops DOUBLE PRECISION, p_gbps DOUBLE PRECISION) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -368,8 +372,8 @@ BEGIN
     WHERE run_id = p_run AND roof IS NULL;
 END $$;
 
--- Stores outcomes with their trials, each once: `stored`, `again` (the same lease: an answer was lost) or `fenced` (the lease was taken
--- away, and whoever holds the item now has the word).
+-- Stores outcomes with their trials, each once: `stored`, `again` (the same lease: an answer was
+-- lost) or `fenced` (the lease was revoked, and another worker has the item).
 CREATE FUNCTION complete(
   p_worker BIGINT, p_runs BIGINT[], p_numbers BIGINT[], p_leases TEXT[], p_kinds INT[], p_cuts BOOLEAN[], p_seconds DOUBLE PRECISION[],
   p_raw DOUBLE PRECISION[], p_spreads DOUBLE PRECISION[], p_counts BIGINT[], p_rooflines DOUBLE PRECISION[], p_details TEXT[])
@@ -417,7 +421,8 @@ BEGIN
   PERFORM judge(p_worker);
 END $$;
 
--- Takes back leases that are over, ends runs that are over, and says where to begin looking. Anybody who works may call it; one at a time does it.
+-- Revokes expired leases, ends runs that are over, and updates where leasing begins to look. Any
+-- worker may call it; one at a time runs.
 CREATE FUNCTION sweep(OUT o_returned INT, OUT o_given_up INT, OUT o_dropped INT)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -450,14 +455,14 @@ BEGIN
                                        THEN format('it lost %s items in a row', w.lost + b.count) ELSE w.quarantined END
              FROM (SELECT worker, count(*) AS count FROM fate GROUP BY worker) b WHERE w.id = b.worker)
   SELECT (SELECT count(*) FROM back), (SELECT count(*) FROM dead) INTO o_returned, o_given_up;
-  -- Runs that are over: their items wait no more.
+  -- Drop waiting items of runs that are over.
   WITH dropped AS (DELETE FROM ready q USING fleet_runs f
                    WHERE f.run_id = q.run_id AND NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp()) RETURNING q.run_id),
   counted AS (UPDATE fleet_runs f SET dropped = f.dropped + b.count FROM (SELECT run_id, count(*) AS count FROM dropped GROUP BY run_id) b WHERE f.run_id = b.run_id)
   SELECT count(*) INTO o_dropped FROM dropped;
   UPDATE fleet_runs f SET closed = true WHERE NOT f.closed AND (f.cancelled OR f.deadline < clock_timestamp())
     AND NOT EXISTS (SELECT FROM ready q WHERE q.run_id = f.run_id) AND NOT EXISTS (SELECT FROM leased l WHERE l.run_id = f.run_id);
-  -- Items with an earlier turn that are committed later are found when this runs again.
+  -- Items with an earlier turn that are committed later are found by the next sweep.
   UPDATE marks m SET turn = x.turn FROM (
     SELECT y.class, y.priority, coalesce(
       (SELECT q.turn FROM ready q WHERE q.class = y.class AND q.priority = y.priority ORDER BY q.class, q.priority, q.turn LIMIT 1),
@@ -470,7 +475,7 @@ BEGIN
   END IF;
 END $$;
 
--- Ends a run: what waits is dropped, and what is leased may still be completed.
+-- Cancels a run: waiting items are dropped, leased ones may still be completed.
 CREATE FUNCTION cancel(p_run TEXT) RETURNS BOOLEAN LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_run BIGINT;
@@ -484,7 +489,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- What became of items of a run: those of the numbers whose outcome is known.
+-- The known outcomes among these items of a run.
 CREATE FUNCTION outcomes(p_run TEXT, p_numbers BIGINT[])
 RETURNS TABLE (o_number BIGINT, o_kind INT, o_cut BOOLEAN, o_seconds DOUBLE PRECISION, o_raw DOUBLE PRECISION, o_spread DOUBLE PRECISION,
                o_runs BIGINT, o_roofline DOUBLE PRECISION, o_detail TEXT, o_elapsed DOUBLE PRECISION, o_worker TEXT, o_attempts INT)
@@ -494,9 +499,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   LEFT JOIN texts x ON x.id = t.detail LEFT JOIN workers w ON w.id = d.worker
   WHERE r.uid = p_run AND f.owner = session_user AND t.number = ANY (p_numbers) $$;
 
--- For whoever runs the fleet.
+-- Functions for administrators.
 
--- Classes are made once, with the places where leasing begins.
+-- Creates a class, with the places where leasing begins to look.
 CREATE FUNCTION add_class(p_name TEXT) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
   WITH c AS (INSERT INTO classes (name) VALUES (p_name) ON CONFLICT DO NOTHING RETURNING id)
   INSERT INTO marks (class, priority) SELECT c.id, p FROM c, generate_series(0, 3) p $$;
@@ -504,7 +509,7 @@ CREATE FUNCTION add_class(p_name TEXT) RETURNS void LANGUAGE sql SET search_path
 CREATE FUNCTION permit(p_role NAME, p_class TEXT) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
   INSERT INTO permits (role, class) SELECT p_role, id FROM classes WHERE name = p_class ON CONFLICT DO NOTHING $$;
 
--- Sets a worker aside with a reason, or takes it back without one.
+-- Quarantines a worker with a reason, or releases it without one.
 CREATE FUNCTION quarantine(p_name TEXT, p_reason TEXT) RETURNS INT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_count INT := 0;
@@ -517,7 +522,8 @@ BEGIN
   RETURN v_count;
 END $$;
 
--- Removes what the queue keeps of runs that began so many seconds ago and are over; how many items. Their trials are records, and stay.
+-- Removes the queue's data of runs that began at least `p_seconds` ago and are over; returns the
+-- number of items. Their trials are records, and stay.
 CREATE FUNCTION forget(p_seconds DOUBLE PRECISION) RETURNS BIGINT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_runs BIGINT[];
@@ -532,7 +538,8 @@ BEGIN
   RETURN v_count;
 END $$;
 
--- A worker gets no more items; it ends when it has completed those it holds. One that joins again is a new one.
+-- Drains a worker: it ends when it has completed the items it holds. If it joins again, it is a new
+-- worker.
 CREATE FUNCTION drain(p_name TEXT) RETURNS INT LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   v_count INT;

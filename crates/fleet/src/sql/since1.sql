@@ -1,4 +1,4 @@
--- What a queue of version 1 needs to become one of version 2; its functions are made anew.
+-- Migrates a queue from version 1 to version 2; its functions are created anew.
 ALTER TABLE classes ADD COLUMN kinds BIGINT[] NOT NULL DEFAULT '{0,0,0,0,0,0,0}';
 ALTER TABLE workers ADD COLUMN kinds BIGINT[] NOT NULL DEFAULT '{0,0,0,0,0,0,0}', ADD COLUMN odd INT NOT NULL DEFAULT 0;
 ALTER TABLE fleet_runs ADD COLUMN dropped BIGINT NOT NULL DEFAULT 0, ADD COLUMN driver UUID, ADD COLUMN held TIMESTAMPTZ NOT NULL DEFAULT '-infinity',
@@ -11,7 +11,7 @@ CREATE TABLE samples (class INT NOT NULL, at TIMESTAMPTZ NOT NULL, done BIGINT N
 CREATE INDEX samples_at ON samples (at);
 DROP INDEX ready_run;
 CREATE INDEX ready_run ON ready (run_id, turn, number);
--- What was done so far is counted once.
+-- Count completed items once.
 UPDATE classes c SET kinds = ARRAY(
   SELECT (SELECT count(*) FROM trials t JOIN done d ON (d.run_id, d.number) = (t.run_id, t.number) JOIN fleet_runs f ON f.run_id = t.run_id
           WHERE f.class = c.id AND t.kind = k) FROM generate_series(0, 6) k ORDER BY k);

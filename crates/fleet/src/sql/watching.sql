@@ -1,6 +1,6 @@
--- What is going on, for whoever looks.
+-- Status functions.
 
--- Class by class. What is done is counted where it is completed, and never anew.
+-- The status of each class. Completed items are counted at completion, never recounted.
 CREATE FUNCTION status()
 RETURNS TABLE (o_class TEXT, o_ready BIGINT, o_leased BIGINT, o_done BIGINT, o_workers BIGINT, o_quarantined BIGINT, o_runs BIGINT, o_kinds BIGINT[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -16,7 +16,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     FROM workers w WHERE w.class = c.id) s
   ORDER BY c.name $$;
 
--- Workers that were there in the last hour, or are set aside.
+-- Workers seen in the last hour, and quarantined ones.
 CREATE FUNCTION workers_now()
 RETURNS TABLE (o_name TEXT, o_class TEXT, o_state TEXT, o_reason TEXT, o_seen DOUBLE PRECISION, o_probe DOUBLE PRECISION, o_held BIGINT, o_kinds BIGINT[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -42,7 +42,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   FROM fleet_runs f JOIN runs r ON r.id = f.run_id JOIN classes c ON c.id = f.class
   ORDER BY f.cancelled OR f.deadline < clock_timestamp(), f.run_id DESC LIMIT least(greatest(p_limit, 0), 1000) $$;
 
--- The best times of a run and when they were found: what a curve is drawn of.
+-- The best-so-far curve of a run.
 CREATE FUNCTION curve(p_run TEXT) RETURNS TABLE (o_elapsed DOUBLE PRECISION, o_seconds DOUBLE PRECISION)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT s.elapsed, s.seconds FROM (
@@ -50,7 +50,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     FROM trials t JOIN runs r ON r.id = t.run_id JOIN fleet_runs f ON f.run_id = r.id WHERE r.uid = p_run AND t.kind = 0 AND t.cut = 0) s
   WHERE s.before IS NULL OR s.seconds < s.before ORDER BY s.elapsed LIMIT 1000 $$;
 
--- What was going on in a time before now, class by class.
+-- The activity of each class in the last `p_seconds` seconds.
 CREATE FUNCTION samples_since(p_seconds DOUBLE PRECISION)
 RETURNS TABLE (o_class TEXT, o_age DOUBLE PRECISION, o_done BIGINT, o_ready BIGINT, o_leased BIGINT, o_workers BIGINT)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$

@@ -1,9 +1,12 @@
-//! One process drives a run, finals come from one machine, times are told for one machine, and what is going on is counted.
+//! Tests of drivers, finals, normalised times and status.
 
 use std::time::Duration;
 
 use crate::tests::support::{CLASS, LIMIT, Place, completion, item, join, measured, run};
-use crate::{Answer, Completion, Declaration, Fleet, Held, Item, Past, finals_of, finals_text};
+use crate::{
+    Completion, CompletionStatus, Declaration, DriverStatus, Fleet, Item, PastItem, finals_of,
+    finals_text,
+};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Error, Origin, TrialId};
 
@@ -39,7 +42,7 @@ fn a_run_has_one_driver() {
     ] {
         assert_eq!(refused, "the run was taken over by another process");
     }
-    // What the first has added is there, with what became of it.
+    // The first driver's items are there, with their outcomes.
     let worker = join(&mut fleet, "w");
     let leased = fleet.lease(worker, 1, MINUTE).unwrap().remove(0);
     assert_eq!(leased.best, None);
@@ -51,9 +54,9 @@ fn a_run_has_one_driver() {
         history.iter().map(|past| past.outcome.as_ref().map(|one| one.outcome.clone())).collect();
     assert_eq!(known, [Some(measured(0.5)), None]);
     let held = fleet.hold(&second, MINUTE, Some(0.5)).unwrap();
-    assert_eq!(held, Held { workers: 1, ..Held::default() });
+    assert_eq!(held, DriverStatus { workers: 1, ..DriverStatus::default() });
     assert_eq!(fleet.lease(worker, 1, MINUTE).unwrap()[0].best, Some(0.5), "workers are told");
-    // Interrupted, it is left for whoever goes on with it; finished, it is over.
+    // An interrupted run can be resumed; a finished one is over.
     fleet.finish(&second, "interrupted").unwrap();
     assert_eq!(fleet.unfinished(&run.key, &run.info).unwrap(), Some(run.info.id.clone()));
     let third = fleet.drive(&run.info.id, MINUTE, false).unwrap();
@@ -80,27 +83,30 @@ fn finals_are_no_trials_and_come_first() {
     let leased = fleet.lease(worker, 1, MINUTE).unwrap().remove(0);
     assert!(leased.is_finals);
     assert_eq!(finals_of(&leased.schedule).unwrap().1, ["", "x\n"]);
-    // As a trial it is fenced.
+    // Completing it as a trial is fenced.
     let wrong = fleet.complete(worker, &[completion(&leased.lease, 1.0)]).unwrap();
-    assert_eq!(wrong, [Answer::Fenced]);
+    assert_eq!(wrong, [CompletionStatus::Fenced]);
     let timed = vec![(measured(0.5), vec![0.5, 0.6]), (measured(0.4), vec![0.4, 0.5])];
     let complete =
         |fleet: &mut Fleet| fleet.complete_finals(worker, &leased.lease, &timed).unwrap();
-    assert_eq!(complete(&mut fleet), Answer::Stored);
-    assert_eq!(complete(&mut fleet), Answer::Again);
+    assert_eq!(complete(&mut fleet), CompletionStatus::Stored);
+    assert_eq!(complete(&mut fleet), CompletionStatus::Again);
     assert_eq!(fleet.final_result(&run.info.id, 1).unwrap(), Some(Some(timed)));
-    // And a trial is not completed as finals.
+    // A trial cannot be completed as finals.
     let leased = fleet.lease(worker, 1, MINUTE).unwrap().remove(0);
-    assert_eq!(fleet.complete_finals(worker, &leased.lease, &[]).unwrap(), Answer::Fenced);
+    assert_eq!(
+        fleet.complete_finals(worker, &leased.lease, &[]).unwrap(),
+        CompletionStatus::Fenced
+    );
     fleet.complete(worker, &[completion(&leased.lease, 0.4)]).unwrap();
     assert_eq!(place.count("SELECT count(*) FROM trials"), 1);
-    let finals = |past: &Past| past.is_finals;
+    let finals = |past: &PastItem| past.is_finals;
     assert_eq!(
         fleet.history(&run.info.id).unwrap().iter().map(finals).collect::<Vec<_>>(),
         [false, true]
     );
 
-    // The winner is declared, and gives way to nobody who was not measured beside it.
+    // The declared winner is replaced only by one that was measured with it.
     let best = |number, replaces| Declaration {
         number,
         seconds: 0.4,
@@ -127,7 +133,8 @@ fn finals_are_no_trials_and_come_first() {
     assert_eq!(store.damage(), []);
 }
 
-/// Times of a slower machine are told for the one that tried the program first; the clock's own time is kept beside them.
+/// Times of a slower machine are normalised to the first machine that tried the program; raw times
+/// are kept.
 #[test]
 fn times_are_told_for_one_machine() {
     let Some(place) = Place::new() else { return };
@@ -147,9 +154,9 @@ fn times_are_told_for_one_machine() {
     close(tell("first", 0.10), 1.0);
     close(tell("slower", 0.125), 0.8);
     close(tell("faster", 0.08), 1.25);
-    // No worker of a class may differ by so much: its probe is not believed.
+    // No worker of a class may differ by this much, so its probe is not believed.
     close(tell("odd", 10.0), 0.7);
-    // A later run of the same program is told for the same machine.
+    // A later run of the same program is normalised to the same machine.
     let second = run(64);
     fleet.begin_run(&second).unwrap();
     fleet.enqueue(&second.info.id, &[item(0)]).unwrap();
@@ -161,7 +168,7 @@ fn times_are_told_for_one_machine() {
     close(known.outcome.timing().unwrap().seconds, 0.8);
 }
 
-/// A worker stays with a run that it has taken up, but not for ever.
+/// A worker stays with a run it has prepared, but not forever.
 #[test]
 fn workers_stay_with_a_run_for_a_while() {
     let Some(place) = Place::new() else { return };
@@ -238,7 +245,7 @@ fn what_is_going_on_is_counted_and_seen() {
     fleet.cancel(&run.info.id).unwrap();
     let seen = fleet.runs(10).unwrap().remove(0);
     assert_eq!((seen.done(), seen.dropped, seen.status.as_str()), (3, 1, "cancelled"));
-    // What the queue keeps of a run that is over can go; its trials stay.
+    // The queue's data of an ended run can be removed; its trials stay.
     assert_eq!(fleet.forget(Duration::ZERO).unwrap(), 0, "somebody still holds an item of it");
     fleet.complete(worker_id, &[completion(&leased[3].lease, 1.0)]).unwrap();
     fleet.sweep().unwrap();
@@ -246,7 +253,7 @@ fn what_is_going_on_is_counted_and_seen() {
     assert_eq!(fleet.forget(Duration::ZERO).unwrap(), 5);
     assert_eq!(place.count("SELECT count(*) FROM trials"), 4);
     assert_eq!(place.count("SELECT count(*) FROM items"), 0);
-    // A worker that goes to another class leaves what it did where it was done.
+    // A worker that changes class leaves its counts with the old class.
     fleet.add_class("other").unwrap();
     fleet.permit("postgres", "other").unwrap();
     fleet.join("w", "other", "a test").unwrap();
@@ -255,7 +262,7 @@ fn what_is_going_on_is_counted_and_seen() {
     assert_eq!(done, [(CLASS, 4), ("other", 0)]);
 }
 
-/// A queue of the first version is brought up to date, and goes on.
+/// A queue of the first version is upgraded and keeps working.
 #[test]
 fn a_queue_of_version_1_is_brought_up_to_date() {
     let Some(place) = Place::new() else { return };
@@ -275,7 +282,7 @@ fn a_queue_of_version_1_is_brought_up_to_date() {
     assert_eq!(fleet.status().unwrap()[0].done, 1, "what was done is counted");
     let leased = fleet.lease(worker, 8, MINUTE).unwrap();
     let done: Vec<Completion> = leased.iter().map(|one| completion(&one.lease, 1.0)).collect();
-    assert_eq!(fleet.complete(worker, &done).unwrap(), [Answer::Stored; 2]);
+    assert_eq!(fleet.complete(worker, &done).unwrap(), [CompletionStatus::Stored; 2]);
     place.assert_settled(3);
     assert_eq!(fleet.status().unwrap()[0].done, 3);
     assert_eq!(fleet.history(&run.info.id).unwrap().len(), 3);

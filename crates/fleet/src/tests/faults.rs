@@ -1,4 +1,4 @@
-//! Whatever dies, every item ends with exactly one outcome.
+//! Fault tests: every item ends with exactly one outcome.
 //!
 //! `TENSORWRIGHT_FLEET_ITEMS=10000 cargo nextest run -p tensorwright-fleet faults` does the same with more items.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::tests::support::{LIMIT, Place, completion, item, join, run, url};
-use crate::{Answer, Completion, Fleet, Item};
+use crate::{Completion, CompletionStatus, Fleet, Item};
 use tensorwright_random::SplitMix;
 use tensorwright_records::{Error, postgres::Settings};
 use tensorwright_testkit::postgres::{Proxy, Server, port, shared};
@@ -18,13 +18,13 @@ use tensorwright_testkit::postgres::{Proxy, Server, port, shared};
 const TASK: &str = "TENSORWRIGHT_TEST_TASK";
 const PLACE: &str = "TENSORWRIGHT_TEST_PLACE";
 
-/// As short as leases can be: whoever dies is noticed soon.
+/// The shortest lease, so that a death is detected soon.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// How long a worker asks for an answer.
+/// How long a worker retries.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The items of a test.
+/// The number of items.
 fn items() -> u64 {
     std::env::var("TENSORWRIGHT_FLEET_ITEMS").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
 }
@@ -41,7 +41,7 @@ fn child(task: &str, place: &Place) -> Child {
         .unwrap()
 }
 
-/// The body of the other processes; nothing in a process that was not started by `child`.
+/// The body of child processes; does nothing in other processes.
 #[test]
 fn child_process() {
     let (Ok(task), Ok(place)) = (std::env::var(TASK), std::env::var(PLACE)) else { return };
@@ -51,12 +51,12 @@ fn child_process() {
     }
 }
 
-/// Ends this process as nothing else does.
+/// Kills this process.
 fn die() {
     let _ = Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
 }
 
-/// Works, and is killed at a random step.
+/// Works until killed at a random step.
 fn mortal(place: &str) {
     let mut random = SplitMix::new(std::process::id().into());
     let mut fleet = Fleet::connect(&url(place)).unwrap();
@@ -69,7 +69,7 @@ fn mortal(place: &str) {
         }
         let done: Vec<Completion> = leased.iter().map(|one| completion(&one.lease, 1.0)).collect();
         if fate == 1 {
-            // In the middle of it: before, while or after the server commits.
+            // In the middle: before, while or after the server commits.
             let wait = Duration::from_micros(random.below(3000));
             std::thread::spawn(move || {
                 std::thread::sleep(wait);
@@ -87,7 +87,7 @@ fn mortal(place: &str) {
     }
 }
 
-/// Leases an item, says so, and completes it when it is told to go on.
+/// Leases an item, reports it, and completes it when told to.
 fn slow(place: &str) {
     let mut fleet = Fleet::connect(&url(place)).unwrap();
     let worker = join(&mut fleet, "slow");
@@ -144,7 +144,7 @@ fn a_worker_that_was_stopped_beyond_its_lease() {
     let leased = fleet.lease(worker, 1, LIMIT).unwrap().remove(0);
     assert_eq!(
         fleet.complete(worker, &[completion(&leased.lease, 1.0)]).unwrap(),
-        [Answer::Stored]
+        [CompletionStatus::Stored]
     );
     signal("-CONT");
     assert!(lines.any(|line| line.unwrap() == "Fenced"));
@@ -153,7 +153,7 @@ fn a_worker_that_was_stopped_beyond_its_lease() {
     assert_eq!(place.count("SELECT count(*) FROM trials WHERE seconds = 1.0"), 1);
 }
 
-/// Works until told otherwise, whatever becomes of the connection.
+/// Works until told to stop, whatever happens to the connection.
 fn work(place: &str, name: &str, copies: usize, stop: &AtomicBool) {
     let mut fleet = Fleet::later(&url(place)).unwrap().with_limit(Duration::from_millis(700));
     let worker =
@@ -171,7 +171,7 @@ fn work(place: &str, name: &str, copies: usize, stop: &AtomicBool) {
     }
 }
 
-/// Four workers over a way to the server, while something happens to it; until all is settled.
+/// Four workers on a connection with faults, until all items are settled.
 fn survive(
     place: &Place,
     way: &str,
@@ -186,7 +186,7 @@ fn survive(
             let stop = &stop;
             scope.spawn(move || work(way, &format!("w{number}"), copies, stop));
         }
-        // A run goes on putting items in meanwhile, some of them twice.
+        // Meanwhile a run keeps adding items, some of them twice.
         let mut fleet = Fleet::later(&url(way)).unwrap().with_limit(Duration::from_millis(700));
         let run = run(64);
         fleet.insist(PATIENCE, |fleet| fleet.begin_run(&run)).unwrap();
@@ -256,7 +256,7 @@ fn a_wire_that_is_frozen_and_cut() {
     });
 }
 
-/// A library that lets no file of tables grow while a file is there.
+/// A preloaded library that keeps files of tables from growing while a marker file exists.
 const FULL_DISK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -307,7 +307,7 @@ fn a_disk_that_is_full() {
     survive(&place, place.text(), 1, items(), |round| {
         if matches!(round, 3 | 10) {
             std::fs::write(at("full"), "").unwrap();
-            // What does not fit is refused with a reason, and everybody waits.
+            // Writes that do not fit are refused with a reason, and all clients wait.
             let long = Item { schedule: "x\n".repeat(30_000), ..item(0) };
             for number in 0..2000_u64 {
                 let schedule = format!("{number}{}", long.schedule);
@@ -321,7 +321,7 @@ fn a_disk_that_is_full() {
             }
             std::thread::sleep(Duration::from_secs(1));
             std::fs::remove_file(at("full")).unwrap();
-            // The probe's own items are of no interest.
+            // Ignore the probe's own items.
             probe.insist(PATIENCE, |fleet| fleet.cancel(&probed.info.id)).unwrap();
             let sql = "DELETE FROM items WHERE run_id = (SELECT max(run_id) FROM fleet_runs f WHERE f.cancelled)";
             let _ = place.client().batch(sql, LIMIT);

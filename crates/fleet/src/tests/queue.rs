@@ -1,10 +1,10 @@
-//! Items go in, are leased, and each has one outcome.
+//! The life of items: added, leased, one outcome each.
 
 use crate::tests::support;
 use std::time::Duration;
 
 use crate::tests::support::{CLASS, Place, completion, item, join, measured, run};
-use crate::{Answer, Completion, Fleet, Item, Run, WorkerId};
+use crate::{Completion, CompletionStatus, Fleet, Item, Run, WorkerId};
 use tensorwright_outcome::{Outcome, Phase};
 use tensorwright_records::{Collection, Error, RunFilter, Trial};
 
@@ -15,7 +15,7 @@ fn says<T>(result: Result<T, Error>) -> String {
     result.err().unwrap().to_string()
 }
 
-/// The last words of a refusal, after where it was.
+/// The text of a refusal, after its place.
 fn refusal<T>(result: Result<T, Error>) -> String {
     let says = says(result);
     says.rsplit_once(": ").map_or(says.clone(), |(_, words)| words.to_owned())
@@ -58,8 +58,8 @@ fn an_item_becomes_a_trial_as_a_store_would_write_it() {
             outcome: outcome.clone(),
         })
         .collect();
-    assert_eq!(fleet.complete(worker, &completions).unwrap(), [Answer::Stored; 8]);
-    assert_eq!(fleet.complete(worker, &completions).unwrap(), [Answer::Again; 8]);
+    assert_eq!(fleet.complete(worker, &completions).unwrap(), [CompletionStatus::Stored; 8]);
+    assert_eq!(fleet.complete(worker, &completions).unwrap(), [CompletionStatus::Again; 8]);
 
     let assignment = fleet.assignment(leased[0].lease.run).unwrap().unwrap();
     assert_eq!(
@@ -68,7 +68,7 @@ fn an_item_becomes_a_trial_as_a_store_would_write_it() {
     );
     assert_eq!((assignment.run.as_str(), assignment.class.as_str()), (run.info.id.as_str(), CLASS));
 
-    // What the store reads is what a store would have written, and the store takes it for the same.
+    // The store reads the same as it would have written, and accepts it again.
     let mut store = place.store();
     let trials = store.trials(&run.info.id, None, 100).unwrap();
     assert_eq!(trials.len(), 8);
@@ -90,7 +90,7 @@ fn an_item_becomes_a_trial_as_a_store_would_write_it() {
     place.assert_settled(8);
 }
 
-/// Of a program that several runs tune, records keep the first text; a schedule names what the text of its own run names.
+/// Records keep the first text of a program; each run's schedules use the names of its own text.
 #[test]
 fn every_run_has_its_own_text() {
     let Some(place) = Place::new() else { return };
@@ -122,7 +122,7 @@ fn a_lease_that_is_over_is_fenced() {
     let old = fleet.lease(first, 1, MOMENT).unwrap().remove(0);
     assert_eq!(fleet.lease(second, 1, MINUTE).unwrap(), [], "one item, one holder");
     std::thread::sleep(Duration::from_millis(1200));
-    // It is over, but nobody has taken it back yet: it still counts, and so does a heartbeat.
+    // It has expired but is not revoked yet: it still counts, and so does a heartbeat.
     assert_eq!(
         fleet.beat(first, std::slice::from_ref(&old.lease), MOMENT).unwrap(),
         std::slice::from_ref(&old.lease.token)
@@ -136,12 +136,27 @@ fn a_lease_that_is_over_is_fenced() {
     let new = fleet.lease(second, 1, MINUTE).unwrap().remove(0);
     assert_eq!(new.attempts, 2);
     assert_ne!(new.lease.token, old.lease.token);
-    assert_eq!(fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(), [Answer::Fenced]);
-    // Nobody completes with the lease of another worker.
-    assert_eq!(fleet.complete(first, &[completion(&new.lease, 1.0)]).unwrap(), [Answer::Fenced]);
-    assert_eq!(fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(), [Answer::Stored]);
-    assert_eq!(fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(), [Answer::Fenced]);
-    assert_eq!(fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(), [Answer::Again]);
+    assert_eq!(
+        fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(),
+        [CompletionStatus::Fenced]
+    );
+    // No worker can complete with the lease of another.
+    assert_eq!(
+        fleet.complete(first, &[completion(&new.lease, 1.0)]).unwrap(),
+        [CompletionStatus::Fenced]
+    );
+    assert_eq!(
+        fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(),
+        [CompletionStatus::Stored]
+    );
+    assert_eq!(
+        fleet.complete(first, &[completion(&old.lease, 1.0)]).unwrap(),
+        [CompletionStatus::Fenced]
+    );
+    assert_eq!(
+        fleet.complete(second, &[completion(&new.lease, 2.0)]).unwrap(),
+        [CompletionStatus::Again]
+    );
     place.assert_settled(1);
 }
 
@@ -162,7 +177,7 @@ fn an_item_that_loses_three_workers_is_given_up() {
     place.assert_settled(1);
 }
 
-/// The runs of the items that a worker gets, one at a time, in their order.
+/// The runs of the items that a worker leases, one at a time, in order.
 fn order(fleet: &mut Fleet, worker: WorkerId, most: usize) -> Vec<i64> {
     let mut runs = Vec::new();
     while runs.len() < most {
@@ -188,7 +203,7 @@ fn runs_share_by_weight_and_the_urgent_come_first() {
     begin(&mut fleet, &|_| ());
     assert_eq!(order(&mut fleet, worker, 20).len(), 20);
     fleet.sweep().unwrap();
-    // A run that comes later waits for nobody: it has its share at once, here twice as much as the other.
+    // A later run gets its share at once, here twice as much as the other.
     begin(&mut fleet, &|run| run.weight = 20);
     let runs = order(&mut fleet, worker, 30);
     let later = runs.iter().filter(|run| **run == *runs.iter().max().unwrap()).count();
@@ -208,10 +223,10 @@ fn a_cancelled_run_is_over() {
     fleet.cancel(&run.info.id).unwrap();
     assert_eq!(fleet.lease(worker, 10, MINUTE).unwrap(), []);
     assert_eq!(refusal(fleet.enqueue(&run.info.id, &[item(99)])), "the run is over");
-    // What somebody works on may be completed; what is lost is not tried again.
+    // Leased items may be completed; lost ones are not tried again.
     assert_eq!(
         fleet.complete(worker, &[completion(&leased[0].lease, 1.0)]).unwrap(),
-        [Answer::Stored]
+        [CompletionStatus::Stored]
     );
     std::thread::sleep(Duration::from_millis(1200));
     let swept = fleet.sweep().unwrap();
@@ -233,15 +248,15 @@ fn workers_that_disagree_with_their_class_are_set_aside() {
     let slow = join(&mut fleet, "slow");
     let leased = fleet.lease(slow, 5, MINUTE).unwrap();
     let reason = "its probe says 0.400, those of its class 1.000";
-    // Once or twice may be a moment in which the machine was busy.
+    // A busy machine may differ once or twice.
     for probe in [0.4, 0.4, 0.9, 0.4, 0.4] {
         assert_eq!(fleet.report_probe(slow, probe).unwrap(), None);
     }
     assert_eq!(fleet.report_probe(slow, 0.4).unwrap().as_deref(), Some(reason));
-    // Its items wait for others, and its results are worth nothing.
+    // Its items wait for other workers, and its results are rejected.
     assert_eq!(
         fleet.complete(slow, &[completion(&leased[0].lease, 1.0)]).unwrap(),
-        [Answer::Fenced]
+        [CompletionStatus::Fenced]
     );
     let says = says(fleet.lease(slow, 1, MINUTE));
     assert!(says.ends_with(&format!("the worker is quarantined: {reason}")), "{says}");
@@ -276,16 +291,16 @@ fn a_worker_whose_results_are_wrong_is_set_aside() {
             }
             Ok(())
         };
-    // While nobody else has done enough, nobody knows whose fault it is.
+    // Without enough results of others, the cause is unknown.
     work(&mut fleet, bad, &|place| place % 2 == 0).unwrap();
     work(&mut fleet, good, &|place| place == 7).unwrap();
     work(&mut fleet, good, &|_| false).unwrap();
     let leased = fleet.lease(bad, 2, MINUTE).unwrap();
     let last: Vec<Completion> = vec![completion(&leased[0].lease, 1.0)];
-    assert_eq!(fleet.complete(bad, &last).unwrap(), [Answer::Stored]);
+    assert_eq!(fleet.complete(bad, &last).unwrap(), [CompletionStatus::Stored]);
     assert_eq!(
         fleet.complete(bad, &[completion(&leased[1].lease, 1.0)]).unwrap(),
-        [Answer::Fenced]
+        [CompletionStatus::Fenced]
     );
     let says = says(fleet.lease(bad, 1, MINUTE));
     let reason = "15 of its 31 results are wrong or crash, of others 1 of 60";
@@ -322,7 +337,7 @@ fn nobody_asks_for_more_than_the_quota() {
     assert_eq!(refusal(fleet.begin_run(&support::run(65))), "the quota is used up");
 }
 
-/// Records are removed while items wait: their lines stay.
+/// Removing records keeps the texts of waiting items.
 #[test]
 fn items_keep_their_texts() {
     let Some(place) = Place::new() else { return };
@@ -337,7 +352,7 @@ fn items_keep_their_texts() {
             let seconds = 1.0 + one.lease.number as f64;
             assert_eq!(
                 fleet.complete(worker, &[completion(&one.lease, seconds)]).unwrap(),
-                [Answer::Stored]
+                [CompletionStatus::Stored]
             );
         }
         place.store().collect(Collection { keep: 1, dry_run: false }).unwrap();
@@ -347,7 +362,7 @@ fn items_keep_their_texts() {
     assert_eq!(place.store().runs(&RunFilter::default()).unwrap()[0].trials, 1);
 }
 
-/// Whatever clocks of clients say, only the server's counts.
+/// Only the server's clock counts.
 #[test]
 fn clocks_of_clients_do_not_count() {
     let Some(place) = Place::new() else { return };

@@ -1,4 +1,4 @@
-//! What a hostile user of each role asks for is refused, whatever it is.
+//! Refuses every request that hostile users of each role may not make.
 //!
 //! `TENSORWRIGHT_FLEET_REQUESTS=10000 cargo nextest run -p tensorwright-fleet roles` asks more often.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
@@ -10,10 +10,10 @@ use crate::tests::support::{CLASS, LIMIT, Place, item, run, url};
 use crate::{Fleet, Role};
 use tensorwright_random::SplitMix;
 use tensorwright_records::postgres::{Client, Settings};
-use tensorwright_records::{Error, Location, Options, open_at};
+use tensorwright_records::{Error, Location, StoreOptions, open_at};
 use tensorwright_testkit::postgres::Server;
 
-/// The requests of a role.
+/// The number of requests per role.
 fn requests() -> u64 {
     let given = std::env::var("TENSORWRIGHT_FLEET_REQUESTS").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(300)
@@ -43,7 +43,7 @@ const TABLES: [&str; 21] = [
     "samples",
 ];
 
-/// What nobody may do.
+/// Statements that are forbidden to all.
 const FORBIDDEN: [&str; 22] = [
     "SELECT pg_read_file('/etc/passwd')",
     "COPY (SELECT 1) TO PROGRAM 'touch /tmp/owned'",
@@ -69,7 +69,7 @@ const FORBIDDEN: [&str; 22] = [
     "SELECT {schema}.quarantine('honest', 'x')",
 ];
 
-/// A value that no function takes, or a plain one.
+/// A value that every function rejects, or a plain one.
 fn value(random: &mut SplitMix) -> &'static str {
     const VALUES: [&str; 14] = [
         "NULL",
@@ -90,7 +90,7 @@ fn value(random: &mut SplitMix) -> &'static str {
     VALUES[random.below(VALUES.len() as u64) as usize]
 }
 
-/// A request of a hostile user: about a table, forbidden to all, another role's, or wrong.
+/// A hostile request: about a table, forbidden to all, of another role, or malformed.
 fn request(role: Role, schema: &str, random: &mut SplitMix) -> String {
     let table = TABLES[random.below(TABLES.len() as u64) as usize];
     let calls: &[(&str, usize)] = match role {
@@ -186,7 +186,7 @@ fn all_requests_of_a_hostile_user_are_refused() {
     owner.permit("rig", CLASS).unwrap();
     let of = |name: &str| place.text().replace("//postgres@", &format!("//{name}@"));
 
-    // All that they may do, they can.
+    // They can do all that they may do.
     let mut ann = Fleet::connect(&url(&of("ann"))).unwrap();
     let secret = run(64);
     ann.begin_run(&secret).unwrap();
@@ -197,10 +197,10 @@ fn all_requests_of_a_hostile_user_are_refused() {
     rig.complete(worker, &[support::completion(&leased.lease, 1.0)]).unwrap();
     assert_eq!(ann.outcomes(&secret.info.id, &[0, 1]).unwrap().len(), 1);
     let Ok(eye) = of("eye").parse::<Location>();
-    let store = open_at(&eye, Options::default()).unwrap();
+    let store = open_at(&eye, StoreOptions::default()).unwrap();
     assert_eq!(store.best(&secret.key).unwrap().unwrap().seconds, 1.0);
 
-    // Nobody has a word in the runs and classes of others.
+    // Users cannot change runs and classes of others.
     let mut bob = Fleet::connect(&url(&of("bob"))).unwrap();
     assert!(bob.enqueue(&secret.info.id, &[item(2)]).is_err());
     assert!(bob.cancel(&secret.info.id).is_err());

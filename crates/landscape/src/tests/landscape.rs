@@ -1,4 +1,4 @@
-//! Landscapes as files, and searches that replay them.
+//! Landscape files, and replayed searches.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ fn outcome(point: &Point, rng: &mut Rng) -> Outcome {
     }
 }
 
-/// Nine points of ten, so that it is not quite a product.
+/// Nine points of ten, so that the points are not a product.
 fn landscape() -> Landscape {
     let space = SearchSpace::new(parameters());
     let mut rng = Rng::new(1);
@@ -118,7 +118,7 @@ fn damaged_files_are_errors() {
         for bit in 0..8 {
             let mut flipped = bytes.clone();
             flipped[place] ^= 1 << bit;
-            // Two bits of zlib's own header mean nothing; whatever is read must still be the same.
+            // Two bits of zlib's header mean nothing; a successful read must return the same.
             if let Ok(read) = Landscape::decode(&flipped) {
                 assert_eq!(read, small(), "bit {bit} of byte {place}");
             }
@@ -130,7 +130,7 @@ fn damaged_files_are_errors() {
     assert_eq!(text, "this is not a landscape, or one of another version");
 }
 
-/// Damage under a checksum that is right: what somebody might write on purpose.
+/// Damage with a right checksum: a deliberately forged file.
 #[test]
 fn forged_files_are_errors_or_landscapes_and_nothing_else() {
     use std::io::{Read, Write};

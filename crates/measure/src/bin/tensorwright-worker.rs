@@ -1,5 +1,6 @@
-//! A child process of the measurement, as an executable of its own: for tests, and for programs that
-//! use the library without the command.
+//! The measuring child process as a separate executable.
+//!
+//! Tests use it, and programs that use the library without the command.
 
 use std::process::ExitCode;
 

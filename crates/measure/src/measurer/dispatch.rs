@@ -1,27 +1,27 @@
-//! Who works on what: the loop that every wait goes through.
+//! Assigns work to children: the event loop behind every wait.
 
 use std::time::{Duration, Instant};
 
 use tensorwright_outcome::{Outcome, Phase};
 
+use super::child_slot::{Built, Job, MOST_FAILURES, Purpose, Run, Task};
 use super::start::greet;
-use super::station::{Built, Job, MOST_FAILURES, Purpose, Run, Task};
-use super::{Finished, Measurer};
+use super::{Measurer, TrialResult};
 use crate::child::Role;
 use crate::protocol::{BuilderRequest, RunnerRequest, Setup};
 use crate::worker::PROCESSOR_SECONDS;
 
-/// A first call may always take this long, however good the best is.
+/// A first call may always take this long, however fast the best is.
 const LEAST_LIMIT: Duration = Duration::from_millis(100);
 
-/// The same on a device: some runtimes finish compiling when a kernel is launched for the first time.
+/// The same on a device: some runtimes finish compiling at the first launch.
 const LEAST_DEVICE_LIMIT: Duration = Duration::from_secs(3);
 
 impl Measurer {
-    /// Handles what happens until `is_done` or a point in time.
+    /// Handles events until `is_done` or `until`.
     pub(super) fn pump(&mut self, until: Instant, is_done: impl Fn(&Self) -> bool) {
         loop {
-            // Whoever has answered is not late, however long nobody listened.
+            // A child that has answered is not late, however long its answer waited here.
             while let Ok(event) = self.events.try_recv() {
                 self.handle(event);
             }
@@ -38,7 +38,7 @@ impl Measurer {
         }
     }
 
-    /// Gives idle children something to do.
+    /// Gives work to idle children.
     pub(super) fn dispatch(&mut self) {
         self.restart();
         self.give_up();
@@ -62,31 +62,30 @@ impl Measurer {
         builders.chain(self.runner.deadline()).min()
     }
 
-    /// Starts children where there are none. A runner that has used much of the processor time that it
-    /// may use is exchanged while it is idle.
+    /// Starts missing children. Replaces an idle runner that has used much of its CPU time limit.
     fn restart(&mut self) {
         let used = self.runner.busy.as_secs().saturating_mul(self.config.threads as u64);
         if self.runner.is_idle() && used > PROCESSOR_SECONDS / 2 {
             self.runner.child = None;
         }
-        let Self { nursery, setup, places, .. } = self;
-        for station in &mut self.builders {
-            if station.child.is_some() || station.failures >= MOST_FAILURES {
+        let Self { spawner, setup, places, .. } = self;
+        for slot in &mut self.builders {
+            if slot.child.is_some() || slot.failures >= MOST_FAILURES {
                 continue;
             }
-            match nursery.start(Role::Builder) {
+            match spawner.start(Role::Builder) {
                 Ok(mut child) => {
                     let processors = places.builders.clone();
                     greet(&mut child, &Setup { processors, ..setup.clone() });
-                    station.occupy(child);
+                    slot.occupy(child);
                 }
-                Err(error) => station.fail(error.to_string()),
+                Err(error) => slot.fail(error.to_string()),
             }
         }
         if self.runner.child.is_some() || self.runner.failures >= MOST_FAILURES {
             return;
         }
-        match nursery.start(Role::Runner) {
+        match spawner.start(Role::Runner) {
             Ok(mut child) => {
                 let (processors, roofline) = (places.runner.clone(), Some(self.roofline));
                 greet(&mut child, &Setup { processors, roofline, ..setup.clone() });
@@ -96,7 +95,7 @@ impl Measurer {
         }
     }
 
-    /// If there are no children any more, candidates that wait for one are told so.
+    /// Without any children left, fails the candidates that wait for one.
     fn give_up(&mut self) {
         if self.builders.iter().all(|builder| builder.is_given_up()) || self.runner.is_given_up() {
             let jobs: Vec<Job> = self.queue.drain(..).collect();
@@ -106,7 +105,7 @@ impl Measurer {
         }
     }
 
-    /// Where building disturbs timing, decides whose turn it is: a few are built, then all are run.
+    /// If building disturbs timing, alternates: builds a few candidates, then runs them all.
     fn drain_or_fill(&mut self) {
         if self.built.is_empty() {
             self.is_draining = false;
@@ -115,7 +114,7 @@ impl Measurer {
         }
     }
 
-    /// So many that the runner need not wait, and few enough to fit into memory.
+    /// Enough that the runner need not wait, and few enough to fit into memory.
     fn most_built(&self) -> usize {
         2 * self.builders.len() + 2
     }
@@ -139,7 +138,7 @@ impl Measurer {
         self.builders.iter().any(|builder| builder.task.is_some())
     }
 
-    /// The next candidate to be built; only finalists while these are compared.
+    /// The next candidate to build; only finalists while these are compared.
     fn next_job(&mut self) -> Option<Job> {
         let is_finalist = |job: &Job| matches!(job.purpose, Purpose::Finalist(_));
         match self.is_comparing {
@@ -160,10 +159,10 @@ impl Measurer {
             lower_only: job.object.is_some(),
         };
         let limit = self.config.build_deadline;
-        let station = &mut self.builders[number];
-        // A message that does not arrive was for a child that is gone: its last event says so.
-        let _ = station.child.as_mut().map(|child| child.send(request, &message, &[]));
-        station.assign(Task::new(request, Box::new(job)), Phase::Build, limit);
+        let slot = &mut self.builders[number];
+        // If the message cannot be delivered, the child is gone, and its last event reports that.
+        let _ = slot.child.as_mut().map(|child| child.send(request, &message, &[]));
+        slot.assign(Task::new(request, Box::new(job)), Phase::Build, limit);
     }
 
     fn run(&mut self, built: Built) {
@@ -173,8 +172,8 @@ impl Measurer {
             best: self.best,
             plan: self.config.timing,
         };
-        // Texts for devices are compiled by the runner. Preparation runs once in the life of a kernel: only the
-        // call itself is hurried.
+        // The runner compiles device programs. Preparation runs once in the life of a kernel: only
+        // the call itself is hurried.
         let (phase, limit) = match self.setup.device {
             Some(_) => (Phase::Build, self.config.build_deadline),
             None => (Phase::Check, self.config.run_deadline),
@@ -185,7 +184,7 @@ impl Measurer {
         self.runner.assign(Task::new(request, what), phase, limit);
     }
 
-    /// How long a first call may take: shorter once it is known what is possible.
+    /// The limit of a first call: shorter once a best time is known.
     pub(super) fn first_call_limit(&self) -> Duration {
         let hopeless = self.best.map(|best| best * self.config.timing.hopeless);
         let hopeless = hopeless.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -194,11 +193,11 @@ impl Measurer {
         hopeless.map_or(limit, |hopeless| hopeless.max(least).min(limit))
     }
 
-    /// Hands an outcome to whom it is for.
+    /// Delivers an outcome.
     pub(super) fn finish(&mut self, job: Job, outcome: Outcome) {
         match job.purpose {
             Purpose::Trial(id) => {
-                self.finished.push_back(Finished { id, outcome, spent: job.spent });
+                self.finished.push_back(TrialResult { id, outcome, spent: job.spent });
             }
             Purpose::Finalist(place) => {
                 if let Some(finalist) = self.finalists.get_mut(place) {

@@ -1,4 +1,4 @@
-//! Finalists: built again, and timed in turns in one process.
+//! Finals: rebuilds finalists and times them in turns in one process.
 
 use std::time::{Duration, Instant};
 
@@ -7,30 +7,30 @@ use tensorwright_device::DeviceProgram;
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;
-use super::station::{Built, Job, Purpose, Run, Task};
+use super::child_slot::{Built, Job, Purpose, Run, Task};
 use crate::protocol::RunnerRequest;
 
-/// Until when whoever has no deadline of his own is waited for.
+/// The deadline of callers without one.
 const AGES: Duration = Duration::from_secs(24 * 3600);
 
-/// How long after the end of the time the runner may take to say what it has found: it checks all results again.
+/// How long after the deadline the runner may take to answer: it checks all results again.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Who takes part in a comparison.
+/// A participant of a comparison.
 enum Entrant<'a> {
-    /// A schedule, and machine code that takes the place of the compiler's.
+    /// A schedule, and machine code to use instead of compiling it.
     Schedule(&'a Schedule, Option<&'a Vec<u8>>),
-    /// A program for a device, with the growth of its errors.
+    /// A program for a device, with its error growth.
     Program(&'a DeviceProgram, f64),
 }
 
-/// What became of a candidate in a comparison.
+/// The result of a candidate in a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finalist {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The seconds of a call in every round, in the same order for all: what a
-    /// [paired test](tensorwright_runtime::timing::paired) takes. Empty if it was not timed in turns.
+    /// The seconds of a call in every round, in the same order for all: the input of a [paired
+    /// test](tensorwright_runtime::timing::paired). Empty if it was not timed in turns.
     pub rounds: Vec<f64>,
 }
 
@@ -41,18 +41,18 @@ impl From<Outcome> for Finalist {
 }
 
 impl Measurer {
-    /// Measures candidates again, in turns, so that a moment in which the machine was slow is one for
-    /// all of them, and checks their results after the timing as well as before. Their times compare
-    /// with each other better than with any earlier ones; what decides are the ratios of one round.
-    /// Takes about `budget`, and longer if they have to be built or a call takes long.
+    /// Measures candidates again, in turns, so that a slow moment of the machine affects all of
+    /// them, and checks their results before and after timing. Their times are more comparable than
+    /// earlier ones; the ratios within a round decide. Takes about `budget`, and longer if they
+    /// have to be built or a call takes long.
     ///
-    /// Candidates that were submitted and not returned yet stay where they are.
+    /// Submitted candidates that have not been returned yet keep their places.
     pub fn finalists(&mut self, schedules: &[Schedule], budget: Duration) -> Vec<Finalist> {
         self.finalists_by(schedules, budget, Instant::now() + AGES)
     }
 
-    /// The same, which ends at a moment, whatever there is left to build or to time. Who was not timed by then comes
-    /// back as [`Outcome::TimedOut`], without rounds.
+    /// The same, but ends at `until`. Finalists that were not timed by then come back as
+    /// [`Outcome::TimedOut`], without rounds.
     pub fn finalists_by(
         &mut self,
         schedules: &[Schedule],
@@ -63,7 +63,7 @@ impl Measurer {
         self.contest(schedules.iter().map(entrant).collect(), budget, until)
     }
 
-    /// The same for programs for the device that is the target, each with the growth of its errors
+    /// The same for programs of the target device, each with its error growth
     /// ([`Measurer::submit_program`]).
     pub fn finalist_programs(
         &mut self,
@@ -74,7 +74,7 @@ impl Measurer {
         self.contest(programs.collect(), budget, Instant::now() + AGES)
     }
 
-    /// The same with machine code as if schedules had been compiled to it: for tests.
+    /// The same with machine code in place of compiled schedules: for tests.
     #[doc(hidden)]
     pub fn finalist_objects(
         &mut self,
@@ -129,7 +129,7 @@ impl Measurer {
             None if Instant::now() >= until => {
                 candidates.iter().for_each(|(place, _)| outcomes[*place] = late().into());
             }
-            // One of them ended the process: alone, each shows what it does.
+            // One of them ended the process: run each alone to find out which.
             None => self.one_by_one(candidates, &mut outcomes, until),
         }
         self.dispatch();
@@ -137,7 +137,7 @@ impl Measurer {
         outcomes.into_iter().map(heard).collect()
     }
 
-    /// Waits until all finalists are built or refused, and nothing else runs; then there are none on their way.
+    /// Waits until all finalists are built or refused and nothing else runs.
     fn await_all(&mut self, until: Instant) {
         self.pump(until, |measurer| {
             let is_quiet = measurer.runner.is_idle() || measurer.runner.is_given_up();
@@ -161,7 +161,7 @@ impl Measurer {
             return Some(Vec::new());
         }
         let left = until.saturating_duration_since(Instant::now());
-        // Where time has run out, a trial may still be with the runner.
+        // When time has run out, the runner may still be busy with a trial.
         if left.is_zero() || self.runner.task.is_some() {
             return None;
         }
@@ -179,7 +179,7 @@ impl Measurer {
         if !matches!(sent, Some(Ok(()))) {
             return None;
         }
-        // Each is called a few times whatever the budget says.
+        // Each is called a few times, whatever the budget is.
         let calls = u32::try_from(candidates.len()).unwrap_or(u32::MAX).saturating_add(1);
         let mut each = self.config.run_deadline;
         if self.setup.device.is_some() {

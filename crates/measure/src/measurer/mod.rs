@@ -1,15 +1,15 @@
 //! [`Measurer`]: the parent's side.
 
+mod child_slot;
+mod core_assignment;
 mod dispatch;
 mod finalists;
 mod names;
-mod places;
 mod replies;
 mod start;
-mod station;
 
+pub use child_slot::{StepTimes, TrialResult};
 pub use finalists::Finalist;
-pub use station::{Finished, Spent};
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
@@ -19,44 +19,45 @@ use tensorwright::{Program, Schedule};
 use tensorwright_device::DeviceProgram;
 use tensorwright_outcome::Outcome;
 
+use self::child_slot::{Built, ChildSlot, Job, Purpose, Run};
+use self::core_assignment::CoreAssignment;
 use self::names::Names;
-use self::places::Places;
-use self::station::{Built, Job, Purpose, Run, Station};
-use crate::child::{Child, Event, Nursery};
+use crate::child::{Child, Event, Spawner};
 use crate::protocol::Setup;
 use crate::{Config, MeasureError, Roofline};
 
 /// Builds, checks and times candidates of one program in child processes.
 ///
-/// [`submit`](Self::submit) queues candidates and [`next`](Self::next) returns what became of them,
-/// in the order in which that is known. Nothing happens while neither is called, except in the
-/// children: keep calling `next`. Whatever a candidate does, it comes back as an [`Outcome`].
+/// [`submit`](Self::submit) queues candidates, and [`next`](Self::next) returns outcomes in the
+/// order in which they become known. Only the children make progress while neither is called, so
+/// keep calling `next`. Whatever a candidate does, it comes back as an [`Outcome`].
 ///
-/// Dropping a measurer ends all of its children and waits until they are gone.
+/// Dropping a measurer kills its children and waits until they are gone.
 #[derive(Debug)]
 pub struct Measurer {
     config: Config,
     names: Names,
     setup: Setup,
     events: Receiver<Event>,
-    /// Before the nursery, so that children are gone before the thread that started them ends.
-    builders: Vec<Station<Box<Job>>>,
-    runner: Station<Run>,
-    nursery: Nursery,
-    /// Where builders and runner run, if there are enough processors to keep them apart.
-    places: Places,
-    /// To be built.
+    /// Dropped before the spawner, so that children are gone before the thread that started them
+    /// ends.
+    builders: Vec<ChildSlot<Box<Job>>>,
+    runner: ChildSlot<Run>,
+    spawner: Spawner,
+    /// The processors of builders and runner, if there are enough to keep them apart.
+    places: CoreAssignment,
+    /// Candidates to build.
     queue: VecDeque<Job>,
-    /// To be run.
+    /// Candidates to run.
     built: VecDeque<Built>,
-    finished: VecDeque<Finished>,
-    /// What finalists have become so far, by place.
+    finished: VecDeque<TrialResult>,
+    /// The state of each finalist, by index.
     finalists: Vec<Option<Result<Built, Outcome>>>,
-    /// What a comparison of finalists said, when it is over.
+    /// The result of a comparison of finalists, when it is over.
     compared: Option<Vec<Finalist>>,
     /// Trials wait while finalists are compared.
     is_comparing: bool,
-    /// What was built is run before more is built, where both would disturb each other.
+    /// Built candidates run before more are built, where both would disturb each other.
     is_draining: bool,
     best: Option<f64>,
     roofline: Roofline,
@@ -64,7 +65,7 @@ pub struct Measurer {
 }
 
 impl Measurer {
-    /// Starts children for a program, and computes what its kernels ought to compute.
+    /// Starts children for a program and computes its expected results.
     ///
     /// # Errors
     /// If children cannot be started, or the expected results cannot be computed.
@@ -72,20 +73,20 @@ impl Measurer {
         start::start(program, config)
     }
 
-    /// Queues a candidate. The number comes back with its outcome.
+    /// Queues a candidate. Its outcome carries the number.
     pub fn submit(&mut self, id: u64, schedule: &Schedule) {
         self.enqueue(Purpose::Trial(id), schedule, None);
     }
 
-    /// Queues machine code as if a schedule had been compiled to it: for tests of what a candidate can
-    /// do.
+    /// Queues machine code in place of a compiled schedule: for tests of what a candidate can do.
     #[doc(hidden)]
     pub fn submit_object(&mut self, id: u64, schedule: &Schedule, object: Vec<u8>) {
         self.enqueue(Purpose::Trial(id), schedule, Some(object));
     }
 
-    /// Queues a program for the device that is the target. `error_growth` says by how much its rounding errors may
-    /// exceed those of the program's own sums: one if it adds up what the source text says.
+    /// Queues a program for the target device. `error_growth` is the factor by which its rounding
+    /// errors may exceed those of the program's own sums: one if it adds in the same way as the
+    /// source text.
     pub fn submit_program(&mut self, id: u64, program: &DeviceProgram, error_growth: f64) {
         match Built::of_program(Purpose::Trial(id), program, error_growth) {
             Ok(built) => self.built.push_back(*built),
@@ -102,7 +103,7 @@ impl Measurer {
         self.dispatch();
     }
 
-    /// How many candidates were submitted whose outcome was not returned yet.
+    /// The number of submitted candidates whose outcome was not returned yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         let building = self.builders.iter().filter(|builder| builder.task.is_some()).count();
@@ -110,39 +111,38 @@ impl Measurer {
         self.queue.len() + building + self.built.len() + running + self.finished.len()
     }
 
-    /// What became of a candidate, as soon as that is known of any. `None` if it takes longer than
-    /// `wait`, or nothing is in flight.
-    pub fn next(&mut self, wait: Duration) -> Option<Finished> {
+    /// The next known outcome of a candidate. `None` if it takes longer than `wait`, or nothing is
+    /// in flight.
+    pub fn next(&mut self, wait: Duration) -> Option<TrialResult> {
         let until = Instant::now() + wait;
         self.pump(until, |measurer| !measurer.finished.is_empty() || measurer.in_flight() == 0);
         let finished = self.finished.pop_front()?;
-        Some(Finished { outcome: self.names.heard(finished.outcome), ..finished })
+        Some(TrialResult { outcome: self.names.heard(finished.outcome), ..finished })
     }
 
-    /// Tells what the best candidate takes, in seconds: others that are several times slower are cut
-    /// short.
+    /// Sets the seconds of the best candidate: candidates several times slower are cut short.
     pub fn set_best(&mut self, seconds: f64) {
         self.best = Some(seconds).filter(|seconds| seconds.is_finite() && *seconds > 0.0);
     }
 
-    /// Forgets the candidates that are not being built or run at this moment. Those that are come back
-    /// from [`next`](Self::next).
+    /// Forgets the candidates that are not being built or run now. The others still come back from
+    /// [`next`](Self::next).
     pub fn cancel(&mut self) {
         self.queue.clear();
         self.built.clear();
     }
 
-    /// The best that this machine could do with the program.
+    /// The roofline of the program on this machine.
     #[must_use]
     pub fn roofline(&self) -> Roofline {
         self.roofline
     }
 
-    /// The process numbers of builders and of the runner: for tests that end them.
+    /// The process ids of the builders and the runner: for tests that kill them.
     #[doc(hidden)]
     #[must_use]
     pub fn processes(&self) -> (Vec<u32>, Option<u32>) {
-        let builders = self.builders.iter().filter_map(|station| station.child.as_ref());
+        let builders = self.builders.iter().filter_map(|slot| slot.child.as_ref());
         (builders.map(Child::id).collect(), self.runner.child.as_ref().map(Child::id))
     }
 }

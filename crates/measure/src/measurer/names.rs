@@ -1,10 +1,9 @@
-//! The names that children know, and those of whoever measures.
+//! Translates names between callers and children.
 
 use tensorwright::{Program, Schedule};
 use tensorwright_outcome::Outcome;
 
-/// A program as it is named by whoever measures, and as children get it: with names that mean the same wherever
-/// its text is read.
+/// A program with the caller's names, and with names by position for children.
 #[derive(Debug)]
 pub(super) struct Names {
     own: Program,
@@ -16,7 +15,7 @@ impl Names {
         Self { own: program.clone(), shared: program.canonically_named() }
     }
 
-    /// What children get.
+    /// The program for children.
     pub(super) fn shared(&self) -> &Program {
         &self.shared
     }
@@ -30,7 +29,7 @@ impl Names {
         })
     }
 
-    /// What children say of a candidate.
+    /// A child's outcome in the caller's names.
     pub(super) fn heard(&self, outcome: Outcome) -> Outcome {
         outcome.reworded(|reason| self.shared.ir().translated(reason, self.own.ir()))
     }

@@ -1,17 +1,17 @@
-//! What children say, and what it means if they say nothing any more.
+//! Handles messages and ends of children.
 
 use std::time::Instant;
 
 use tensorwright_outcome::{Outcome, Phase};
 
 use super::Measurer;
+use super::child_slot::{Built, ChildSlot, Purpose, Run, Task};
 use super::finalists::Finalist;
-use super::station::{Built, Purpose, Run, Station, Task};
 use crate::child::{End, Event};
 use crate::protocol::{BuilderReply, Compared, Frame, RunnerReply, Verdict};
 
 impl Measurer {
-    /// Handles what happened in a child; of a child that is no longer ours, nothing matters.
+    /// Handles an event of a child; events of replaced children are ignored.
     pub(super) fn handle(&mut self, event: Event) {
         let Event { child, what } = event;
         let understood = match what {
@@ -24,9 +24,9 @@ impl Measurer {
         }
     }
 
-    /// Takes a message, or says why it is none.
+    /// Handles a message, or returns why it is malformed.
     fn understand(&mut self, child: u64, frame: Frame) -> Result<(), Option<String>> {
-        let garbage = || Some("what the process wrote is no answer".to_owned());
+        let garbage = || Some("what the process wrote is not an answer".to_owned());
         if self.runner.has(child) {
             let reply = frame.message().map_err(|_| garbage())?;
             return self.runner_says(frame.number, reply).ok_or_else(garbage);
@@ -38,14 +38,14 @@ impl Measurer {
         self.builder_says(number, frame, reply).ok_or_else(garbage)
     }
 
-    /// Takes the answer of a builder; `None` if it does not belong here.
+    /// Handles a builder's answer; `None` if it is out of place.
     fn builder_says(&mut self, number: usize, frame: Frame, reply: BuilderReply) -> Option<()> {
-        let station = &mut self.builders[number];
+        let slot = &mut self.builders[number];
         if let BuilderReply::Ready = reply {
-            return station.ready();
+            return slot.ready();
         }
-        station.task.as_ref().filter(|task| task.request == frame.number)?;
-        let Task { what: mut job, since, .. } = station.done()?;
+        slot.task.as_ref().filter(|task| task.request == frame.number)?;
+        let Task { what: mut job, since, .. } = slot.done()?;
         job.spent.build += since.elapsed();
         match reply {
             BuilderReply::Built(description) => {
@@ -73,7 +73,7 @@ impl Measurer {
         }
     }
 
-    /// Takes the answer of the runner; `None` if it does not belong here.
+    /// Handles the runner's answer; `None` if it is out of place.
     fn runner_says(&mut self, number: u64, reply: RunnerReply) -> Option<()> {
         if let RunnerReply::Ready(roofline) = reply {
             self.roofline = roofline;
@@ -102,7 +102,7 @@ impl Measurer {
                 self.roofline = roofline;
                 self.runner.done();
                 if compared.iter().any(|compared| compared.verdict.is_contagious()) {
-                    // What one of them left behind may have been the others' undoing.
+                    // One of them may have damaged the process for the others.
                     self.runner.child = None;
                     self.compared = Some(Vec::new());
                     return Some(());
@@ -118,7 +118,7 @@ impl Measurer {
         Some(())
     }
 
-    /// Turns what the runner found out into the outcome of the candidate that it runs.
+    /// Converts the runner's verdict to the outcome of its candidate.
     fn judge(&mut self, verdict: Verdict) {
         let earlier = self.runner.served;
         let Some(Task { what: Run::Trial(mut built), phase, since, .. }) = self.runner.done()
@@ -128,7 +128,7 @@ impl Measurer {
         built.job.spent.add(phase, since);
         let is_wrong = matches!(verdict, Verdict::Wrong(_));
         if is_wrong || verdict.is_contagious() {
-            // Whatever wrote wrong results may have written elsewhere too.
+            // A kernel with wrong results may have written elsewhere too.
             self.runner.child = None;
             let is_blameless = earlier > 0 || matches!(verdict, Verdict::Lost(_));
             if is_blameless && self.try_again(&mut built) {
@@ -138,7 +138,8 @@ impl Measurer {
         self.finish(built.job, outcome(verdict));
     }
 
-    /// Puts a candidate back that may have suffered from another one, or from outside; once.
+    /// Queues a candidate again, once, if another one or something outside may have caused its
+    /// failure.
     fn try_again(&mut self, built: &mut Built) -> bool {
         if std::mem::replace(&mut built.job.is_second_run, true) {
             return false;
@@ -147,7 +148,7 @@ impl Measurer {
         true
     }
 
-    /// A child is gone, or has to go because of what it wrote.
+    /// Handles a child that is gone, or that must go because of a malformed message.
     fn lose(&mut self, child: u64, garbage: Option<String>) {
         if self.runner.has(child) {
             let end = self.runner.bury(garbage);
@@ -171,7 +172,7 @@ impl Measurer {
                 let End { reason, stderr, .. } = end.clone();
                 self.finish(built.job, Outcome::Crashed { reason, stderr });
             }
-            // Whose fault that is cannot be known; an empty list says that it failed.
+            // It is unknown which one caused it; an empty list means failure.
             Run::Comparison => self.compared = Some(Vec::new()),
         }
     }
@@ -191,13 +192,13 @@ impl Measurer {
         self.finish(*job, Outcome::BuildFailed { reason });
     }
 
-    /// Ends children that have taken too long.
+    /// Kills children that have missed their deadline.
     pub(super) fn expire(&mut self) {
         let now = Instant::now();
         for number in 0..self.builders.len() {
-            let station = &mut self.builders[number];
-            if station.deadline().is_some_and(|deadline| deadline <= now) && !station.postpone() {
-                let task = station.expel();
+            let slot = &mut self.builders[number];
+            if slot.deadline().is_some_and(|deadline| deadline <= now) && !slot.postpone() {
+                let task = slot.expel();
                 if let Some(Task { what: mut job, since, limit, .. }) = task {
                     job.spent.build += since.elapsed();
                     let limit = limit.as_secs_f64();
@@ -224,21 +225,21 @@ impl Measurer {
     }
 }
 
-impl<T> Station<T> {
-    /// The child has greeted; `None` if it has done so before.
+impl<T> ChildSlot<T> {
+    /// Marks a child as ready; `None` if it was ready before.
     fn ready(&mut self) -> Option<()> {
         self.ready_by.take()?;
         self.failures = 0;
         Some(())
     }
 
-    /// One more child that did not become ready.
+    /// Counts a child that did not become ready.
     pub(super) fn fail(&mut self, complaint: String) {
         self.failures += 1;
         self.complaint = complaint;
     }
 
-    /// Ends the child, or finds out how it ended by itself.
+    /// Kills the child, or finds out how it ended by itself.
     fn bury(&mut self, garbage: Option<String>) -> End {
         let Some(mut child) = self.child.take() else {
             return End { signal: None, reason: String::new(), stderr: String::new() };
@@ -253,7 +254,7 @@ impl<T> Station<T> {
         end
     }
 
-    /// Ends a child that takes too long, and returns what it worked on.
+    /// Kills a late child and returns its task.
     pub(super) fn expel(&mut self) -> Option<Task<T>> {
         if let Some(mut child) = self.child.take() {
             child.kill();
@@ -265,8 +266,8 @@ impl<T> Station<T> {
     }
 }
 
-impl super::Spent {
-    /// Adds the time since the beginning of a phase of the runner.
+impl super::StepTimes {
+    /// Adds the time since a phase of the runner began.
     fn add(&mut self, phase: Phase, since: Instant) {
         let step = match phase {
             Phase::Build => &mut self.build,
@@ -277,7 +278,7 @@ impl super::Spent {
     }
 }
 
-/// The outcome of what the runner found out.
+/// The outcome of a verdict.
 pub(super) fn outcome(verdict: Verdict) -> Outcome {
     match verdict {
         Verdict::Right(timing) => Outcome::Measured(timing),

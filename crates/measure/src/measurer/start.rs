@@ -1,4 +1,4 @@
-//! Starting: children, the expected results, the roofline.
+//! Starts children; computes expected results and the roofline.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 use tensorwright::{Program, Target};
 
 use super::Measurer;
+use super::child_slot::ChildSlot;
+use super::core_assignment::CoreAssignment;
 use super::names::Names;
-use super::places::Places;
-use super::station::Station;
-use crate::child::{Child, Event, Nursery, Role};
+use crate::child::{Child, Event, Role, Spawner};
 use crate::protocol::{BuilderReply, BuilderRequest, Frame, GREETING, RunnerReply, Setup};
 use crate::shared::Layout;
 use crate::{Config, MeasureError, Roofline, system};
 
-/// The number of the one request that is made before there are others.
+/// The number of the first request.
 const EXPECT: u64 = 1;
 
 pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, MeasureError> {
     config.threads = config.threads.max(1);
     config.builders = config.builders.max(1);
-    // Whether there is a device of that name, the runner says.
+    // The runner checks whether the device exists.
     let runs_here = config.target.check_runs_here();
     runs_here.map_err(|error| MeasureError::Worker(error.to_string()))?;
     let layout = Layout::of(program)
@@ -30,32 +30,32 @@ pub(super) fn start(program: &Program, mut config: Config) -> Result<Measurer, M
     let shared = system::memory_file(layout.bytes).map_err(|e| system("make a shared file", e))?;
     let seal = shared.try_clone().map_err(|error| system("share a file", error))?;
     let (sender, events) = mpsc::channel();
-    let mut nursery = Nursery::new(config.worker.clone(), shared, sender)?;
-    let places = Places::new(&config);
+    let mut spawner = Spawner::new(config.worker.clone(), shared, sender)?;
+    let places = CoreAssignment::new(&config);
     let names = Names::of(program);
     let mut setup = setup(names.shared(), &config);
 
-    let builder = first_builder(&mut nursery, &events, &setup, &places, &config)?;
+    let builder = first_builder(&mut spawner, &events, &setup, &places, &config)?;
     system::seal(&seal).map_err(|error| system("seal a shared file", error))?;
-    let (runner, roofline) = first_runner(&mut nursery, &events, &setup, &places, &config)?;
+    let (runner, roofline) = first_runner(&mut spawner, &events, &setup, &places, &config)?;
     setup.roofline = Some(roofline);
 
-    let mut builders: Vec<_> = (0..config.builders).map(|_| Station::empty()).collect();
-    if let Some(station) = builders.first_mut() {
-        station.occupy(builder);
-        station.ready_by = None;
+    let mut builders: Vec<_> = (0..config.builders).map(|_| ChildSlot::empty()).collect();
+    if let Some(slot) = builders.first_mut() {
+        slot.occupy(builder);
+        slot.ready_by = None;
     }
-    let mut station = Station::empty();
-    station.occupy(runner);
-    station.ready_by = None;
+    let mut slot = ChildSlot::empty();
+    slot.occupy(runner);
+    slot.ready_by = None;
     Ok(Measurer {
         config,
         names,
         setup,
         events,
         builders,
-        runner: station,
-        nursery,
+        runner: slot,
+        spawner,
         places,
         queue: VecDeque::new(),
         built: VecDeque::new(),
@@ -90,48 +90,48 @@ fn setup(program: &Program, config: &Config) -> Setup {
 
 /// The first builder also computes the expected results.
 fn first_builder(
-    nursery: &mut Nursery,
+    spawner: &mut Spawner,
     events: &Receiver<Event>,
     setup: &Setup,
-    places: &Places,
+    places: &CoreAssignment,
     config: &Config,
 ) -> Result<Child, MeasureError> {
-    let mut child = nursery.start(Role::Builder)?;
+    let mut child = spawner.start(Role::Builder)?;
     let setup = Setup { processors: places.builders.clone(), ..setup.clone() };
     greet(&mut child, &setup);
     let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
     match frame.message() {
         Ok(BuilderReply::Ready) => {}
-        _ => return Err(MeasureError::Worker("the builder does not greet".to_owned())),
+        _ => return Err(MeasureError::Worker("the builder sent no greeting".to_owned())),
     }
-    // A child that is gone is noticed while waiting.
+    // Waiting detects a child that is gone.
     let _ = child.send(EXPECT, &BuilderRequest::Expect, &[]);
     let frame = answer(events, &mut child, config.expected_deadline, MeasureError::Expected)?;
     match frame.message() {
         Ok(BuilderReply::Expected) => Ok(child),
         Ok(BuilderReply::Failed(reason)) => Err(MeasureError::Expected(reason)),
-        _ => Err(MeasureError::Expected("the builder answers something else".to_owned())),
+        _ => Err(MeasureError::Expected("the builder sent an unexpected answer".to_owned())),
     }
 }
 
 fn first_runner(
-    nursery: &mut Nursery,
+    spawner: &mut Spawner,
     events: &Receiver<Event>,
     setup: &Setup,
-    places: &Places,
+    places: &CoreAssignment,
     config: &Config,
 ) -> Result<(Child, Roofline), MeasureError> {
-    let mut child = nursery.start(Role::Runner)?;
+    let mut child = spawner.start(Role::Runner)?;
     let setup = Setup { processors: places.runner.clone(), ..setup.clone() };
     greet(&mut child, &setup);
     let frame = answer(events, &mut child, config.start_deadline, MeasureError::Worker)?;
     match frame.message() {
         Ok(RunnerReply::Ready(roofline)) => Ok((child, roofline)),
-        _ => Err(MeasureError::Worker("the runner does not greet".to_owned())),
+        _ => Err(MeasureError::Worker("the runner sent no greeting".to_owned())),
     }
 }
 
-/// Sends a child its setup. If that fails the child is gone, which whoever waits for it notices.
+/// Sends a child its setup. If that fails, the child is gone, which the wait for it detects.
 pub(super) fn greet(child: &mut Child, setup: &Setup) {
     let _ = child.send(GREETING, setup, &[]);
 }

@@ -1,4 +1,4 @@
-//! The builder: schedules in, objects or texts of kernels out.
+//! The builder: compiles schedules to objects or device programs.
 
 use tensorwright::{
     CodegenOptions, Diagnostics, LoweredProgram, Program, Schedule, Target, target,
@@ -10,7 +10,7 @@ use super::{Connection, Served, expected};
 use crate::protocol::{BuilderReply, BuilderRequest, Description, GREETING, Setup};
 use crate::system::{self, Resource};
 
-/// What LLVM may use, however little a candidate may.
+/// The memory that LLVM may use, however little a candidate may.
 const LEAST_MEMORY: u64 = 2 << 30;
 
 struct Builder {
@@ -30,7 +30,7 @@ pub(super) fn serve(mut connection: Connection) -> Served {
         let (reply, object) = match request {
             BuilderRequest::Expect => (builder.expect(&setup, &connection), Vec::new()),
             BuilderRequest::Build { schedule, lower_only } => {
-                // Expected results of large programs may need more than a candidate gets.
+                // Expected results of large programs may need more memory than a candidate gets.
                 if !std::mem::replace(&mut is_limited, true) {
                     limit(&setup)?;
                 }
@@ -89,7 +89,7 @@ impl Builder {
     }
 }
 
-/// The code of loops: an object for a processor, a program with its texts for a device.
+/// The code of a lowered program: an object for a processor, a device program otherwise.
 fn code(lowered: &LoweredProgram) -> Result<Vec<u8>, BuilderReply> {
     let failed = |error: &dyn std::fmt::Display| BuilderReply::Failed(error.to_string());
     let Some(processor) = lowered.processor() else {
@@ -99,7 +99,7 @@ fn code(lowered: &LoweredProgram) -> Result<Vec<u8>, BuilderReply> {
     };
     let compiled = codegen::compile(lowered.nest(), processor, &CodegenOptions::default());
     compiled.map(|compiled| compiled.object).map_err(|error| match error {
-        // Only the emitter counts exactly; the limits of schedules are an estimate.
+        // Only the emitter counts exactly; the limits on schedules are estimates.
         codegen::error::Error::TooLarge(reason) => illegal("operations", reason),
         error => failed(&error),
     })
@@ -109,7 +109,8 @@ fn illegal(rule: &str, reason: String) -> BuilderReply {
     BuilderReply::Illegal { rule: rule.to_owned(), reason }
 }
 
-/// A schedule that cannot be read, or that a primitive refuses: the rule is its name.
+/// The reply for a schedule that cannot be parsed or that a primitive refuses; the rule is the
+/// primitive's name.
 fn refused(error: &ScheduleError) -> BuilderReply {
     illegal(error.keyword().unwrap_or("syntax"), error.reason().to_owned())
 }

@@ -18,7 +18,7 @@ use super::memory::{ReadOnlyRegion, Region, Reused, UNWRITTEN};
 use crate::protocol::{Description, Verdict};
 use crate::shared::Layout;
 
-/// The memory that candidates use one after the other.
+/// The memory that candidates use in turn.
 #[derive(Debug)]
 pub(super) struct Arena {
     inputs: Vec<ReadOnlyRegion>,
@@ -27,7 +27,7 @@ pub(super) struct Arena {
     workspace: Reused,
     /// The outputs of the program, in order.
     output_ids: Vec<TensorId>,
-    /// The workers that candidates run on, each with its part of the workspace.
+    /// The number of workers, each with its part of the workspace.
     workers: i32,
 }
 
@@ -51,7 +51,7 @@ impl Arena {
         Ok(Self { inputs, outputs, expected, workspace, output_ids, workers })
     }
 
-    /// Where the memory of a parameter is that is not the candidate's own.
+    /// The memory of a parameter, unless the candidate owns it.
     fn slot(&self, parameter: &Parameter) -> Option<Slot> {
         let slot = match parameter.owner {
             Owner::Input => Slot::Input(parameter.id.0 as usize),
@@ -68,17 +68,17 @@ impl Arena {
         exists.then_some(slot)
     }
 
-    /// Fills the outputs with what is expected nowhere, and the workspace with no numbers: what the
-    /// candidate before this one has left must not pass for its own.
-    pub(super) fn spoil(&mut self, candidate: &Candidate) {
-        self.workspace.spoil(candidate.workspace);
+    /// Overwrites the outputs with wrong values and the workspace with NaNs, so that stale results
+    /// of an earlier candidate cannot pass.
+    pub(super) fn poison(&mut self, candidate: &Candidate) {
+        self.workspace.poison(candidate.workspace);
         for (output, expected) in self.outputs.iter_mut().zip(&self.expected) {
             let pairs = output.bytes_mut().iter_mut().zip(expected.values.bytes());
             pairs.for_each(|(byte, expected)| *byte = !expected);
         }
     }
 
-    /// What a candidate has written behind the end of, if it has.
+    /// The buffer that a candidate has overrun, if any.
     pub(super) fn overrun(&self, candidate: &Candidate) -> Option<String> {
         let output = self.outputs.iter().position(|output| !output.is_intact());
         let output = output.map(|place| format!("output {place}"));
@@ -87,11 +87,10 @@ impl Arena {
         let workspace = !self.workspace.is_intact_behind(candidate.workspace);
         let workspace = workspace.then(|| "its workspace".to_owned());
         let what = output.or(prepared).or(workspace)?;
-        Some(format!("the kernel writes behind the end of {what}"))
+        Some(format!("the kernel writes past the end of {what}"))
     }
 
-    /// How the outputs differ from what is expected, by more than rounding errors that exceed those of
-    /// the program's own sums by a factor.
+    /// How the outputs differ from the expected values, beyond `error_growth` times the tolerance.
     pub(super) fn mismatch(&self, error_growth: f64) -> Option<String> {
         let pairs = self.outputs.iter().zip(&self.expected).enumerate();
         pairs.into_iter().find_map(|(place, (output, expected))| {
@@ -105,7 +104,7 @@ impl Arena {
 #[derive(Debug)]
 pub(super) struct Candidate {
     kernel: JitKernel,
-    /// Where the memory of each parameter is.
+    /// The memory of each parameter.
     slots: Vec<Slot>,
     workspace: usize,
     error_growth: f64,
@@ -113,19 +112,19 @@ pub(super) struct Candidate {
     prepared: Vec<Region>,
 }
 
-/// Where the memory of a parameter is.
+/// The memory of a parameter.
 #[derive(Debug, Clone, Copy)]
 enum Slot {
-    /// An input of the program, by its place.
+    /// An input of the program, by its index.
     Input(usize),
-    /// An output of the program, by its place.
+    /// An output of the program, by its index.
     Output(usize),
     /// A region of the candidate's own.
     Prepared(usize),
 }
 
 impl Candidate {
-    /// Links an object, and makes sure that there is memory for it.
+    /// Links an object and provides memory for it.
     pub(super) fn load(
         jit: &Jit,
         description: &Description,
@@ -149,7 +148,7 @@ impl Candidate {
             }
             let bytes = parameter.bytes();
             let mut region = Region::new(size(bytes)?).map_err(|_| too_large(bytes))?;
-            // Not zeros: a kernel must not count on what preparation did not write.
+            // Not zeros: a kernel must not rely on bytes that preparation did not write.
             region.bytes_mut().fill(UNWRITTEN);
             slots.push(Slot::Prepared(prepared.len()));
             prepared.push(region);
@@ -157,17 +156,17 @@ impl Candidate {
         let bytes = interface.workspace.bytes(arena.workers);
         let workspace = size(bytes)?;
         arena.workspace.at_least(workspace).map_err(|_| too_large(bytes))?;
-        arena.workspace.spoil(workspace);
+        arena.workspace.poison(workspace);
         let error_growth = description.error_growth.max(1.0);
         Ok(Self { kernel, slots, workspace, error_growth, prepared })
     }
 
-    /// By how much rounding errors may exceed those of the program's own sums.
+    /// The factor by which rounding errors may exceed those of the program's own sums.
     pub(super) fn error_growth(&self) -> f64 {
         self.error_growth
     }
 
-    /// Prepares what is prepared once, ahead of all calls.
+    /// Runs the preparation, once before all calls.
     pub(super) fn prepare(
         &mut self,
         arena: &mut Arena,
@@ -189,7 +188,7 @@ impl Candidate {
     ) -> Result<(), Verdict> {
         let pointer = |slot: &Slot| -> *mut c_void {
             match *slot {
-                // Only read through; the pages are read-only.
+                // Only read; the pages are read-only.
                 Slot::Input(place) => arena.inputs[place].pointer().cast_mut().cast(),
                 Slot::Output(place) => arena.outputs[place].pointer().cast(),
                 Slot::Prepared(place) => self.prepared[place].pointer().cast(),
@@ -200,10 +199,10 @@ impl Candidate {
         let workspace = workspace.map_err(|error| Verdict::TooLarge(error.to_string()))?;
         let workspace = workspace.pointer().cast();
         let pool = pool.map_or(std::ptr::null_mut(), Pool::as_abi);
-        // SAFETY: every parameter has memory of the size that its tensor has in the program, the
-        // workspace that of the interface for the workers of this pool, and all of it is this process's
-        // alone. What is not known is whether the code keeps to its interface: finding that out is
-        // what this process is for, and all it could harm.
+        // SAFETY: every parameter has memory of the size of its tensor, the workspace has the size
+        // that the interface asks for with this pool, and this process owns all of it. Whether the
+        // code keeps to its interface is unknown: this process exists to find that out, and the
+        // code can harm only it.
         let status = unsafe {
             match function {
                 Function::Prepare => self.kernel.prepare(&buffers, workspace, pool),

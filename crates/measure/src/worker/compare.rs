@@ -1,4 +1,4 @@
-//! Every element against what is expected, at the speed of memory.
+//! Compares every output element with the expected values at memory speed.
 
 use std::fs::File;
 use std::io;
@@ -8,10 +8,10 @@ use tensorwright::{Buffer, DType};
 use super::memory::ReadOnlyRegion;
 use crate::shared::{Layout, Part};
 
-/// Elements that are looked at together: if one of them is suspicious, all are looked at closely.
+/// Elements compared together: if one is suspicious, all are examined closely.
 const BLOCK: usize = 1024;
 
-/// What an output ought to be.
+/// The expected values of an output.
 #[derive(Debug)]
 pub(super) struct Tensor {
     pub(super) dtype: DType,
@@ -31,8 +31,8 @@ impl Tensor {
     }
 }
 
-/// How a tensor differs from what is expected by more than the tolerance times a factor; `None` if
-/// it does not.
+/// How a tensor differs from the expected values by more than the tolerance times a factor; `None`
+/// if it does not.
 pub(super) fn difference(expected: &Tensor, actual: &[u8], factor: f64) -> Option<String> {
     let Tensor { dtype, values, tolerances } = expected;
     find_difference(*dtype, values.bytes(), tolerances.bytes(), actual, factor as f32)
@@ -62,7 +62,7 @@ fn find_difference(
     Some(format!("{count} of {total} elements differ; the first is number {position}: {text}"))
 }
 
-/// The quick look, one loop that vectorises: right if it says so, perhaps right if it does not.
+/// The quick check, one loop that vectorises: `true` is certain, `false` is not.
 fn is_clearly_right(
     dtype: DType,
     values: &[u8],
@@ -77,7 +77,7 @@ fn is_clearly_right(
             let triples = values.iter().zip(actual).zip(tolerances);
             triples.fold(true, |right, ((value, actual), tolerance)| {
                 let distance = <$type>::from_le_bytes(*value) - <$type>::from_le_bytes(*actual);
-                // NaN is never within.
+                // NaN is never within the tolerance.
                 right & (distance.abs() <= <$type>::from(factor * f32::from_le_bytes(*tolerance)))
             })
         }};
@@ -110,7 +110,7 @@ fn is_clearly_right(
     }
 }
 
-/// The close look: how many are wrong, and the first of them.
+/// The exact check: how many are wrong, and the first of them.
 fn examine(
     dtype: DType,
     values: &[u8],

@@ -1,4 +1,4 @@
-//! This processor as a [`Bench`]: machine code in a sandbox.
+//! The CPU [`Backend`]: machine code in a sandbox.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_runtime::probe::Probe;
 use tensorwright_runtime::{Machine, Pool};
 
-use super::bench::Bench;
+use super::backend::Backend;
 use super::candidate::{Arena, Candidate};
 use super::memory::Reused;
 use super::{Connection, Served, probes, runner, sandbox, timing};
@@ -16,7 +16,7 @@ use crate::protocol::{Description, Setup, Verdict};
 use crate::shared::Layout;
 use crate::system::AddressSpace;
 
-/// Everything that machine code meets.
+/// The environment of machine code.
 struct Cpu<'p> {
     jit: Jit,
     arena: Arena,
@@ -32,7 +32,7 @@ pub(super) fn serve(connection: Connection, setup: &Setup, program: &Program) ->
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let machine = Machine::detect();
     let jit = Processor::native().and_then(|native| Jit::new(&native)).map_err(|e| text(&e))?;
-    // The linker asks the system about itself when it is first used; that must not be in the sandbox.
+    // The linker queries the system at its first use, which must happen outside the sandbox.
     let _ = jit.load(&[]).map(drop);
     let workers = i32::try_from(setup.threads).unwrap_or(i32::MAX);
     let arena = Arena::new(program, &layout, workers, &connection.shared);
@@ -44,7 +44,7 @@ pub(super) fn serve(connection: Connection, setup: &Setup, program: &Program) ->
         threads => Some(Pool::new(threads).map_err(|error| text(&error))?),
     };
     if let Some(Ok(pin)) = pool.as_ref().map(Pool::pin_caller) {
-        // For as long as the process lives.
+        // Pinned for as long as the process lives.
         std::mem::forget(pin);
     }
     let pool = pool.as_ref();
@@ -57,7 +57,7 @@ pub(super) fn serve(connection: Connection, setup: &Setup, program: &Program) ->
     runner::work(connection, cpu, roofline)
 }
 
-impl Bench for Cpu<'_> {
+impl Backend for Cpu<'_> {
     type Candidate = Candidate;
 
     const COMPILES: bool = false;
@@ -70,8 +70,8 @@ impl Bench for Cpu<'_> {
         candidate.prepare(&mut self.arena, self.pool)
     }
 
-    fn spoil(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
-        self.arena.spoil(candidate);
+    fn poison(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
+        self.arena.poison(candidate);
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Bench for Cpu<'_> {
     }
 }
 
-/// Fills the caches with something else. Without memory for that, they stay as they are.
+/// Flushes the caches by writing a large buffer; does nothing without memory for it.
 fn empty_caches(buffer: &mut Reused, bytes: usize) {
     let Ok(region) = buffer.at_least(bytes) else { return };
     let lines = region.bytes_mut().iter_mut().step_by(64);

@@ -1,4 +1,4 @@
-//! Inputs, and what a right candidate computes from them: once for all candidates of a run.
+//! Computes inputs and expected results once for all candidates.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use tensorwright::{Diagnostics, Inputs, Oracle, Output, Program};
 
 use crate::shared::Layout;
 
-/// The most iterations for which the interpreter is waited for: some seconds of them.
+/// The most iterations that the interpreter computes in full: some seconds.
 const REFERENCE_ITERATIONS: u128 = 20_000_000;
 
-/// The iterations of a sample: about a second of them.
+/// The iterations of a sample: about a second.
 const SAMPLE_ITERATIONS: u64 = 4_000_000;
 
 /// Fills the shared file.

@@ -1,4 +1,4 @@
-//! [`Region`]: memory for a candidate, with nothing beside it.
+//! [`Region`]: memory for a candidate between inaccessible pages.
 #![allow(unsafe_code, reason = "maps memory")]
 
 use std::io;
@@ -6,30 +6,30 @@ use std::ptr::{self, NonNull};
 
 use tensorwright_device::HostMemory;
 
-/// The size of a huge page; regions that fill one start at one, as with
+/// The size of a huge page; regions of at least this size are aligned to it, as with
 /// [`AlignedBuffer`](tensorwright_runtime::AlignedBuffer).
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What memory holds that nobody may write to, and that nobody has written yet: no number, as floats go.
+/// The byte in watched and in unwritten memory: NaN in every float type.
 pub(super) const UNWRITTEN: u8 = 0xff;
 
-/// How many bytes behind the part of a region that is used are watched.
+/// The watched bytes after the used part of a region.
 const WATCHED: usize = 4096;
 
-/// Memory with inaccessible pages before and after it. Reads and writes beyond it end the process
-/// instead of changing something else, as long as they do not go far beyond. The rest of its last page is
-/// filled with [`UNWRITTEN`], so that a write there is noticed ([`Region::is_intact`]).
+/// Memory with inaccessible pages before and after it. Accesses not far beyond it end the process
+/// instead of changing something else. The rest of its last page is filled with [`UNWRITTEN`], so
+/// that a write there is detected ([`Region::is_intact`]).
 ///
-/// It is mapped once and used by one candidate after the other: mapping and clearing 12 MB takes
-/// longer than many kernels.
+/// It is mapped once and reused by all candidates: mapping and clearing 12 MB takes longer than
+/// many kernels.
 #[derive(Debug)]
 pub(super) struct Region {
-    /// All that is mapped, the inaccessible pages included.
+    /// The whole mapping, with the inaccessible pages.
     mapping: NonNull<u8>,
     mapped: usize,
     start: NonNull<u8>,
     len: usize,
-    /// `len` up to the end of a page.
+    /// `len` rounded up to a page.
     accessible: usize,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Zeros, all pages present.
+    /// A region of zeros with all pages present.
     pub(super) fn new(len: usize) -> io::Result<Self> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let inner = len.max(1).checked_next_multiple_of(4096).ok_or_else(too_large)?;
-        // Room to move the start to a huge page, and an inaccessible one at either end.
+        // Room to align the start to a huge page, and for an inaccessible page at either end.
         let mapped = inner.checked_add(3 * HUGE_PAGE).ok_or_else(too_large)?;
         // SAFETY: a new private mapping without any access touches nothing that exists.
         let mapping = unsafe {
@@ -61,12 +61,13 @@ impl Region {
         // SAFETY: the range is inside the mapping; the advice changes no contents.
         unsafe { libc::madvise(start.as_ptr().cast(), inner, libc::MADV_HUGEPAGE) };
         region.bytes_mut().fill(0);
-        // SAFETY: from the end of the bytes to that of the accessible pages, which are ours alone.
+        // SAFETY: the range from the end of the bytes to the end of the accessible pages is ours
+        // alone.
         unsafe { start.add(len).write_bytes(UNWRITTEN, inner - len) };
         Ok(region)
     }
 
-    /// Whether nothing was written between the end of the bytes and that of their last page.
+    /// Whether the rest of the last page is unchanged.
     pub(super) fn is_intact(&self) -> bool {
         // SAFETY: the range is accessible, was initialised by `new`, and is borrowed like the region.
         let rest = unsafe {
@@ -78,7 +79,7 @@ impl Region {
         rest.iter().all(|byte| *byte == UNWRITTEN)
     }
 
-    /// Makes the memory read-only: what a candidate must not change.
+    /// Makes the memory read-only.
     pub(super) fn freeze(self) -> io::Result<ReadOnlyRegion> {
         self.protect(self.len.max(1), libc::PROT_READ)?;
         Ok(ReadOnlyRegion(self))
@@ -96,7 +97,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Where it starts, for a kernel to write to.
+    /// The start, for a kernel to write to.
     pub(super) fn pointer(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -110,17 +111,17 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody can have a reference into it any more.
+        // SAFETY: the mapping is ours, and no reference into it can exist any more.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped) };
     }
 }
 
-/// A region that can only be read.
+/// A read-only region.
 #[derive(Debug)]
 pub(super) struct ReadOnlyRegion(Region);
 
 impl ReadOnlyRegion {
-    /// A region of so many bytes that are written once.
+    /// A region of `len` bytes that are written once.
     pub(super) fn filled(
         len: usize,
         fill: impl FnOnce(&mut [u8]) -> io::Result<()>,
@@ -134,14 +135,14 @@ impl ReadOnlyRegion {
         self.0.bytes()
     }
 
-    /// Where it starts, for a kernel to read from.
+    /// The start, for a kernel to read from.
     pub(super) fn pointer(&self) -> *const u8 {
         self.0.start.as_ptr()
     }
 }
 
-// SAFETY: the mapping stays where it is until the region is dropped, which is mapped for reading and writing, and which nobody
-// but its owner can reach.
+// SAFETY: the mapping stays in place until the region is dropped. It is mapped for reading and
+// writing, and only its owner can reach it.
 unsafe impl HostMemory for Region {
     fn start(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -156,7 +157,7 @@ unsafe impl HostMemory for Region {
     }
 }
 
-// SAFETY: as for `Region`, but that it is mapped for reading alone.
+// SAFETY: as for `Region`, but mapped for reading only.
 unsafe impl HostMemory for ReadOnlyRegion {
     fn start(&self) -> *mut u8 {
         self.0.start.as_ptr()
@@ -171,12 +172,12 @@ unsafe impl HostMemory for ReadOnlyRegion {
     }
 }
 
-/// A region that grows with what is asked of it.
+/// A region that grows on demand.
 #[derive(Debug, Default)]
 pub(super) struct Reused(Option<Region>);
 
 impl Reused {
-    /// A region of at least so many bytes, with whatever was in it before.
+    /// A region of at least `len` bytes, with its old contents or zeros.
     pub(super) fn at_least(&mut self, len: usize) -> io::Result<&mut Region> {
         if self.0.as_ref().is_some_and(|region| region.len < len) {
             self.0 = None;
@@ -187,15 +188,16 @@ impl Reused {
         }
     }
 
-    /// Fills so many bytes of it, and some behind them that are watched.
-    pub(super) fn spoil(&mut self, len: usize) {
+    /// Overwrites the first `len` bytes and the watched bytes after them.
+    pub(super) fn poison(&mut self, len: usize) {
         let end = len.saturating_add(WATCHED);
         if let Some(region) = &mut self.0 {
             region.bytes_mut().iter_mut().take(end).for_each(|byte| *byte = UNWRITTEN);
         }
     }
 
-    /// Whether nothing was written behind so many bytes since they were [spoilt](Self::spoil).
+    /// Whether the bytes after the first `len` are unchanged since they were
+    /// [poisoned](Self::poison).
     pub(super) fn is_intact_behind(&self, len: usize) -> bool {
         self.0.as_ref().is_none_or(|region| {
             let mut watched = region.bytes().iter().skip(len).take(WATCHED);
@@ -239,13 +241,13 @@ mod tests {
         }
         let mut reused = Reused::default();
         reused.at_least(9000).unwrap();
-        reused.spoil(100);
+        reused.poison(100);
         assert!(reused.is_intact_behind(100));
         reused.at_least(100).unwrap().bytes_mut()[99] = 1;
         assert!(reused.is_intact_behind(100));
         reused.at_least(100).unwrap().bytes_mut()[115] = 1;
         assert!(!reused.is_intact_behind(100));
-        reused.spoil(9000);
+        reused.poison(9000);
         assert!(reused.is_intact_behind(9000));
     }
 }

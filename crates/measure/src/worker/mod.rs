@@ -1,6 +1,6 @@
 //! The child's side: [`serve`].
 
-mod bench;
+mod backend;
 mod builder;
 mod candidate;
 mod compare;
@@ -25,40 +25,40 @@ use crate::system;
 
 pub(crate) use sandbox::PROCESSOR_SECONDS;
 
-/// What the parent and a child are connected by.
+/// The connection to the parent.
 struct Connection {
     socket: UnixStream,
     /// Inputs and expected results.
     shared: File,
 }
 
-/// Why a child ends: the parent went away (`Ok`), or something the parent is told about.
+/// Why a child ends: the parent is gone (`Ok`), or an error to report.
 type Served = Result<(), String>;
 
-/// The main function of a child process, which returns the exit code. `args` are the last ones of the command line: the role, and
-/// the number of the parent.
+/// The main function of a child process, which returns the exit code. `args` are the last ones of
+/// the command line: the role and the parent's process id.
 ///
-/// The standard input and output are those that [`Measurer`](crate::Measurer) gave the process; they
-/// are exchanged for nothing before any candidate runs.
+/// Standard input and output are those that [`Measurer`](crate::Measurer) gave the process; they
+/// are replaced with null devices before any candidate runs.
 #[must_use]
 pub fn serve(args: impl IntoIterator<Item = String>) -> u8 {
     let args: Vec<String> = args.into_iter().collect();
     let served = match (args.first().map(String::as_str), args.get(1).map(|text| text.parse())) {
         (Some("builder"), Some(Ok(parent))) => connect(parent).and_then(builder::serve),
         (Some("runner"), Some(Ok(parent))) => connect(parent).and_then(run),
-        _ => Err("this is started by `tensorwright tune`, not by people".to_owned()),
+        _ => Err("`tensorwright tune` starts this process; do not run it by hand".to_owned()),
     };
     match served {
         Ok(()) => 0,
         Err(reason) => {
-            // The parent keeps what is written here, if it is still there.
+            // The parent keeps this text, if it is still there.
             let _ = writeln!(io::stderr(), "{reason}");
             1
         }
     }
 }
 
-/// Runs candidates on what the parent says.
+/// Runs candidates on the backend of the setup.
 fn run(mut connection: Connection) -> Served {
     let Some((setup, program)) = connection.setup()? else { return Ok(()) };
     match &setup.device {
@@ -67,8 +67,8 @@ fn run(mut connection: Connection) -> Served {
     }
 }
 
-/// Takes the connection off the standard streams, where the parent could put it without any unsafe
-/// code, and leaves nothing in its place.
+/// Moves the connection away from the standard streams, where the parent can put it without unsafe
+/// code, and replaces these with null devices.
 fn connect(parent: u32) -> Result<Connection, String> {
     let take = || -> io::Result<Connection> {
         system::end_with_parent(parent)?;
@@ -88,7 +88,7 @@ impl Connection {
         protocol::receive(&mut self.socket).map_err(|error| format!("cannot read: {error}"))
     }
 
-    /// Answers a request. A parent that is gone wants no answer.
+    /// Answers a request.
     fn reply(&mut self, number: u64, message: &impl Serialize, bytes: &[u8]) -> Served {
         protocol::send(&mut self.socket, number, message, bytes)
             .map_err(|error| format!("cannot answer: {error}"))
@@ -98,19 +98,19 @@ impl Connection {
     fn setup(&mut self) -> Result<Option<(Setup, Program)>, String> {
         let Some(frame) = self.next()? else { return Ok(None) };
         if frame.number != GREETING {
-            return Err("the first message is not the first".to_owned());
+            return Err("the first message has a wrong number".to_owned());
         }
         let setup: Setup = frame.message().map_err(|error| format!("cannot read: {error}"))?;
         let program = program(&setup)?;
         if !setup.processors.is_empty() {
-            // A wish: where it is refused the scheduler decides.
+            // A hint: if it is refused, the scheduler decides.
             let _ = system::stay_on(&setup.processors);
         }
         Ok(Some((setup, program)))
     }
 }
 
-/// The program that a text describes, if it is the one that is meant.
+/// Parses the program and checks its hash.
 fn program(setup: &Setup) -> Result<Program, String> {
     let read = || Module::parse("<program>", &setup.program)?.def(&setup.def)?.bind::<String>([]);
     let program = read().map_err(|diagnostics| diagnostics.render(false))?;

@@ -1,4 +1,4 @@
-//! The probes that run in turns with candidates, and the roofline that they find.
+//! Probes that alternate with candidates, and the roofline they measure.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tensorwright_runtime::{AllocError, Machine, Pool};
 
 use crate::roofline::{Roof, Roofline};
 
-/// The largest buffer that a bandwidth probe uses: beyond all caches.
+/// The largest buffer of a bandwidth probe: larger than all caches.
 const LARGEST: u128 = 256 << 20;
 
-/// How long each roof is looked at before it is known which one counts.
+/// How long each roof is probed to find the nearer one.
 const GLANCE: Duration = Duration::from_millis(30);
 
-/// A probe of the nearer roof, and the roofline; the one that is known already, if it is.
+/// A probe of the nearer roof, and the roofline, measured unless it is known.
 pub(super) fn nearer<'p>(
     program: &Program,
     pool: Option<&'p Pool>,
@@ -38,15 +38,15 @@ pub(super) fn nearer<'p>(
     }
 }
 
-/// The FMA peak, in the precision that the program computes in.
+/// A probe of the FMA peak in the program's precision.
 fn fma<'p>(program: &Program, pool: Option<&'p Pool>) -> Result<Box<dyn Probe + 'p>, AllocError> {
     let is_double = program.outputs().iter().any(|tensor| tensor.dtype == DType::Double);
     per_worker(pool, || Ok(if is_double { FmaPeak::f64() } else { FmaPeak::f32() }))
 }
 
-/// The bandwidth to where the data is: of copying if a good part of what is moved is written and lies
-/// beyond the caches of a core, of reading otherwise. In those caches `memcpy` is not the fastest way
-/// to write, and a roof that kernels break through is none.
+/// A probe of the bandwidth to where the data is: of copying if much of the traffic is writes
+/// beyond the caches of a core, of reading otherwise. Within those caches `memcpy` is not the
+/// fastest way to write, and kernels would exceed its rate.
 fn memory<'p>(
     program: &Program,
     pool: Option<&'p Pool>,
@@ -55,7 +55,7 @@ fn memory<'p>(
     let bytes = program.analysis().min_bytes.clamp(1 << 14, LARGEST);
     let share = bytes as usize / pool.map_or(1, Pool::workers);
     if 4 * written >= bytes && share > Machine::detect().caches.l2 {
-        // It reads and writes a buffer of this size each.
+        // It reads one buffer of this size and writes another.
         per_worker(pool, || CopyBandwidth::new(share / 2))
     } else {
         per_worker(pool, || ReadBandwidth::new(share))

@@ -1,25 +1,29 @@
-//! The runner: code in, verdicts and times out.
+//! The runner: checks and times candidates.
 
 use std::time::{Duration, Instant};
 
 use tensorwright_outcome::Timing;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
 
-use super::bench::Bench;
+use super::backend::Backend;
 use super::{Connection, Served, timing};
 use crate::TimingPlan;
 use crate::protocol::{Compared, Description, GREETING, RunnerReply, RunnerRequest, Verdict};
 use crate::roofline::Roofline;
 
-/// Everything that a candidate meets.
+/// The state of the runner.
 struct Runner<B> {
-    bench: B,
+    backend: B,
     roofline: Roofline,
 }
 
 /// Answers requests until the parent is gone.
-pub(super) fn work(mut connection: Connection, bench: impl Bench, roofline: Roofline) -> Served {
-    let mut runner = Runner { bench, roofline };
+pub(super) fn work(
+    mut connection: Connection,
+    backend: impl Backend,
+    roofline: Roofline,
+) -> Served {
+    let mut runner = Runner { backend, roofline };
     connection.reply(GREETING, &RunnerReply::Ready(runner.roofline), &[])?;
     while let Some(frame) = connection.next()? {
         let request = frame.message().map_err(|error| format!("cannot read: {error}"))?;
@@ -40,7 +44,7 @@ pub(super) fn work(mut connection: Connection, bench: impl Bench, roofline: Roof
     Ok(())
 }
 
-impl<B: Bench> Runner<B> {
+impl<B: Backend> Runner<B> {
     fn run(
         &mut self,
         description: &Description,
@@ -49,14 +53,14 @@ impl<B: Bench> Runner<B> {
         plan: &TimingPlan,
         say: &mut dyn FnMut(&RunnerReply) -> Served,
     ) -> Result<Verdict, String> {
-        let mut candidate = match self.bench.load(description, code) {
+        let mut candidate = match self.backend.load(description, code) {
             Ok(candidate) => candidate,
             Err(verdict) => return Ok(verdict),
         };
         if B::COMPILES {
             say(&RunnerReply::Loaded)?;
         }
-        if let Err(verdict) = self.bench.prepare(&mut candidate) {
+        if let Err(verdict) = self.backend.prepare(&mut candidate) {
             return Ok(verdict);
         }
         say(&RunnerReply::Prepared)?;
@@ -68,11 +72,11 @@ impl<B: Bench> Runner<B> {
         Ok(self.time(&mut candidate, first, best, plan).map_or_else(|no| no, Verdict::Right))
     }
 
-    /// Calls a candidate once; how long that took, if the result is right.
+    /// Calls a candidate once; returns the time if the result is right.
     fn check(&mut self, candidate: &mut B::Candidate) -> Result<Duration, Verdict> {
-        self.bench.spoil(candidate)?;
-        let first = self.bench.sample(candidate, 1)?;
-        self.bench.confirm(candidate)?;
+        self.backend.poison(candidate)?;
+        let first = self.backend.sample(candidate, 1)?;
+        self.backend.confirm(candidate)?;
         Ok(Duration::try_from_secs_f64(first).unwrap_or(Duration::MAX))
     }
 
@@ -83,15 +87,14 @@ impl<B: Bench> Runner<B> {
         best: Option<f64>,
         plan: &TimingPlan,
     ) -> Result<Timing, Verdict> {
-        let Self { bench, roofline } = self;
-        let timing = timing::time(bench, candidate, first, best, plan, roofline)?;
-        // Threads that race may be right once and wrong the next time.
-        self.bench.confirm(candidate)?;
+        let Self { backend, roofline } = self;
+        let timing = timing::time(backend, candidate, first, best, plan, roofline)?;
+        // A data race may give right results once and wrong ones the next time.
+        self.backend.confirm(candidate)?;
         Ok(timing)
     }
 
-    /// Candidates timed in turns, within the same moments: what differs between them then is not
-    /// the machine.
+    /// Times candidates in turns, within the same moments, so that the machine affects all alike.
     fn compare(
         &mut self,
         candidates: &[(Description, usize)],
@@ -109,7 +112,7 @@ impl<B: Bench> Runner<B> {
         }
         let rates = self.take_turns(&mut entrants, time, plan);
         for entrant in &mut entrants {
-            // Threads that race may be right once and wrong the next time.
+            // A data race may give right results once and wrong ones the next time.
             let again = entrant.as_mut().map(|entrant| self.check(&mut entrant.candidate).err());
             if let Ok(Some(verdict)) = again {
                 *entrant = Err(verdict);
@@ -118,23 +121,23 @@ impl<B: Bench> Runner<B> {
         weigh(entrants, &rates, &mut self.roofline)
     }
 
-    /// Checks a candidate that takes part in a comparison, and settles how many calls make a sample.
+    /// Checks a participant of a comparison and chooses the calls per sample.
     fn enter(
         &mut self,
         description: &Description,
         code: &[u8],
         plan: &TimingPlan,
     ) -> Result<Entrant<B::Candidate>, Verdict> {
-        let mut candidate = self.bench.load(description, code)?;
-        self.bench.prepare(&mut candidate)?;
+        let mut candidate = self.backend.load(description, code)?;
+        self.backend.prepare(&mut candidate)?;
         let first = self.check(&mut candidate)?;
-        let warm = timing::warm(&mut self.bench, &mut candidate, first, plan)?;
+        let warm = timing::warm(&mut self.backend, &mut candidate, first, plan)?;
         let batch = timing::batch(plan, Duration::from_secs_f64(warm));
         Ok(Entrant { candidate, batch, samples: Vec::new() })
     }
 
-    /// Rounds of one sample per candidate, each round beginning with another one; the rates of the
-    /// probe between the rounds.
+    /// Times rounds of one sample per candidate, each starting with another one; also returns the
+    /// probe's rates between the rounds.
     fn take_turns(
         &mut self,
         entrants: &mut [Result<Entrant<B::Candidate>, Verdict>],
@@ -142,22 +145,22 @@ impl<B: Bench> Runner<B> {
         plan: &TimingPlan,
     ) -> Vec<f64> {
         let start = Instant::now();
-        let mut rates = vec![self.bench.rate()];
+        let mut rates = vec![self.backend.rate()];
         for round in 0.. {
             for place in 0..entrants.len() {
                 let place = (place + round) % entrants.len();
                 if plan.flush_caches {
-                    self.bench.flush();
+                    self.backend.flush();
                 }
                 let Ok(Entrant { candidate, batch, samples }) = &mut entrants[place] else {
                     continue;
                 };
-                match self.bench.sample(candidate, *batch) {
+                match self.backend.sample(candidate, *batch) {
                     Ok(sample) => samples.push(sample),
                     Err(verdict) => entrants[place] = Err(verdict),
                 }
             }
-            rates.push(self.bench.rate());
+            rates.push(self.backend.rate());
             let is_over = time.is_over(round + 1, start.elapsed(), plan.least_rounds as usize);
             if is_over || entrants.iter().all(Result::is_err) {
                 break;
@@ -167,17 +170,17 @@ impl<B: Bench> Runner<B> {
     }
 }
 
-/// How long a comparison may take.
+/// The time of a comparison.
 struct Time {
     begun: Instant,
-    /// For how long rounds are timed.
+    /// The time for rounds.
     budget: Duration,
-    /// After how long, loading and checking included, no round begins.
+    /// The time, including loading and checking, after which no round begins.
     limit: Duration,
 }
 
 impl Time {
-    /// Whether there were rounds enough, or there is no time for more.
+    /// Whether there were enough rounds, or there is no time for more.
     fn is_over(&self, rounds: usize, elapsed: Duration, least: usize) -> bool {
         elapsed >= self.budget && rounds >= least
             || elapsed >= self.budget.saturating_mul(4) && rounds >= least / 2
@@ -185,14 +188,14 @@ impl Time {
     }
 }
 
-/// A candidate in a comparison, with a sample of every round.
+/// A candidate in a comparison, with its sample of every round.
 struct Entrant<C> {
     candidate: C,
     batch: u32,
     samples: Vec<f64>,
 }
 
-/// What came of a comparison: a timing and the rounds of each candidate that is right.
+/// The results of a comparison: a timing and the rounds of each right candidate.
 fn weigh<C>(
     entrants: Vec<Result<Entrant<C>, Verdict>>,
     rates: &[f64],
@@ -214,14 +217,14 @@ fn weigh<C>(
     compared.collect()
 }
 
-/// The samples of one candidate among others.
+/// The samples of one candidate in a comparison.
 struct Turns<'s> {
     batch: u32,
     samples: &'s [f64],
 }
 
-/// Timings from rounds: that of the candidate with the least median, and for the others that one times
-/// the median of the ratios of the rounds.
+/// Timings from rounds: the candidate with the least median is the base, and the others take its
+/// time multiplied by the median ratio of the rounds.
 fn timings(turns: &[Turns<'_>], rates: &[f64], roofline: &mut Roofline) -> Vec<Timing> {
     let median = |turns: &Turns<'_>| quantile(&mut turns.samples.to_vec(), 0.5);
     let fastest = turns.iter().min_by(|a, b| median(a).total_cmp(&median(b)));
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn ratios_of_rounds_decide_and_not_medians() {
-        // The machine slows down by half; both do, and the second is always 10 % slower.
+        // The machine slows down by half; both slow down, and the second is always 10 % slower.
         let a = vec![1.0, 1.0, 1.5, 1.5, 1.5];
         let b: Vec<f64> = a.iter().map(|a| a * 1.1).collect();
         let turns = [Turns { batch: 1, samples: &b }, Turns { batch: 2, samples: &a }];

@@ -1,11 +1,11 @@
-//! What candidates are not allowed: files, sockets, new processes, other processes, and more memory
-//! and time than they get.
+//! The sandbox of candidates.
 //!
-//! Three layers, each of which would do for what it covers. *Landlock* takes away the file system and
-//! TCP where the system has it. A *seccomp* filter answers `EPERM` to every system call but those that
-//! computing, allocating, linking an object and writing to open descriptors need; it comes last,
-//! after the threads of the pool exist, so that there are no new ones. *Limits* hold for memory,
-//! processor time, files and core dumps.
+//! It denies files, sockets, new processes and access to other processes, and limits memory and
+//! time. There are three independent layers. *Landlock* takes away the file system and TCP where
+//! the system has it. A *seccomp* filter answers `EPERM` to every system call except those for
+//! computing, allocating, linking an object and writing to open descriptors; it comes last, when
+//! the threads of the pool exist, so that no new ones can start. *Resource limits* hold for memory,
+//! CPU time, files and core dumps.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,13 +18,12 @@ use seccompiler::{
 
 use crate::system::{self, AddressSpace, Resource};
 
-/// The seconds of processor time after which a runner ends whatever it does; the parent replaces it
-/// in good time.
+/// The CPU seconds after which a runner ends whatever it does; the parent replaces it before that.
 pub(crate) const PROCESSOR_SECONDS: u64 = 3600;
 
-/// The system calls that are allowed whatever their arguments.
+/// The system calls that are allowed with any arguments.
 const ALLOWED: &[libc::c_long] = &[
-    // Messages, and what a candidate prints.
+    // Messages, and output of candidates.
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_readv,
@@ -51,7 +50,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_getrusage,
     libc::SYS_sysinfo,
     libc::SYS_getrandom,
-    // Ends, good and bad.
+    // Exits and aborts.
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_rt_sigreturn,
@@ -63,8 +62,8 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_gettid,
 ];
 
-/// Takes away the file system, where the system can do that: the first layer, for all threads that
-/// are started from now on.
+/// Takes away the file system where the system supports it: the first layer, for all threads
+/// started from now on.
 pub(super) fn leave_files() -> Result<(), String> {
     let abi = ABI::V4;
     Ruleset::default()
@@ -77,7 +76,7 @@ pub(super) fn leave_files() -> Result<(), String> {
         .map_err(|error| format!("cannot restrict files: {error}"))
 }
 
-/// Takes away the rest, for all threads: limits with `memory` bytes beyond what is used, and the
+/// Takes away the rest, for all threads: limits with `memory` bytes beyond current use, and the
 /// filter.
 pub(super) fn enter(used: &AddressSpace, memory: u64) -> Result<(), String> {
     let limits = || -> io::Result<()> {
@@ -93,9 +92,9 @@ pub(super) fn enter(used: &AddressSpace, memory: u64) -> Result<(), String> {
         .map_err(|error| format!("cannot filter system calls: {error}"))
 }
 
-/// What is taken away where kernels run on a device: core files, and memory beyond what is used if it is the memory of
-/// this machine. Runtimes compile, keep caches and talk to drivers, all by files, and kernels make no system calls: how
-/// long they take and what becomes of the process is for the parent to watch.
+/// Limits a process that runs kernels on a device: core files, and memory beyond current use if the
+/// device shares this machine's memory. Runtimes compile, keep caches and talk to drivers through
+/// files, and kernels make no system calls: the parent watches their time and the process.
 pub(super) fn limit_device(shares_memory: bool, memory: u64) -> Result<(), String> {
     let limits = || -> io::Result<()> {
         if shares_memory {
@@ -110,7 +109,7 @@ pub(super) fn limit_device(shares_memory: bool, memory: u64) -> Result<(), Strin
 fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
-    // `abort` signals its own thread; nobody else may be signalled.
+    // `abort` signals its own thread; no other target is allowed.
     let ours = SeccompCondition::new(
         0,
         SeccompCmpArgLen::Dword,

@@ -1,27 +1,27 @@
-//! How long a candidate takes.
+//! Times candidates, corrected by a probe.
 
 use std::time::{Duration, Instant};
 
 use tensorwright_outcome::Timing;
 use tensorwright_runtime::timing::stats::{median_and_spread, quantile};
 
-use super::bench::Bench;
+use super::backend::Backend;
 use crate::TimingPlan;
 use crate::protocol::Verdict;
 use crate::roofline::Roofline;
 
-/// The most that a slow probe may take off a time: beyond that, the probe was interrupted.
+/// The largest correction by a slow probe: beyond that, the probe was interrupted.
 const LEAST_FACTOR: f64 = 0.5;
 
-/// A call that takes so many times as long as a sample should is long: cold caches are a small part of it.
+/// A call of this many sample lengths is long: cold caches are a small part of it.
 const LONG: u32 = 4;
 
 /// The most calls of a sample.
 const MOST_CALLS: f64 = 1e6;
 
-/// How many calls make a sample, for calls that take so long.
+/// The calls per sample for this call time.
 pub(super) fn batch(plan: &TimingPlan, call: Duration) -> u32 {
-    // With empty caches, every call of a sample but the first would find them full.
+    // With flushed caches, every call of a sample but the first would find them warm.
     if plan.flush_caches {
         return 1;
     }
@@ -38,10 +38,10 @@ pub(super) fn clocked<E>(batch: u32, call: &mut dyn FnMut() -> Result<(), E>) ->
     Ok(start.elapsed().as_secs_f64().max(1e-9) / f64::from(batch))
 }
 
-/// Seconds of a warm call, after a first one that took `first`. That one met cold caches and branches that
-/// were never taken: of a short kernel it may take many times as long as the next.
-pub(super) fn warm<B: Bench>(
-    bench: &mut B,
+/// The seconds of a warm call, after a first one that took `first`. The first met cold caches and
+/// untrained branch predictors: for a short kernel it can take many times as long.
+pub(super) fn warm<B: Backend>(
+    backend: &mut B,
     candidate: &mut B::Candidate,
     first: Duration,
     plan: &TimingPlan,
@@ -52,31 +52,31 @@ pub(super) fn warm<B: Bench>(
     }
     let start = Instant::now();
     while start.elapsed() < plan.sample {
-        least = least.min(bench.sample(candidate, 1)?);
+        least = least.min(backend.sample(candidate, 1)?);
     }
     Ok(least)
 }
 
-/// Times calls after the first one, which took `first`, in turns with a probe. Timing ends early if the
-/// candidate loses for certain: that is decided on warm calls, and on times that the probe has corrected
-/// as it has corrected that of the best.
-pub(super) fn time<B: Bench>(
-    bench: &mut B,
+/// Times calls in turns with a probe, after a first call that took `first`. Timing ends early if
+/// the candidate is certain to lose: warm calls decide that, corrected by the probe like the best
+/// time.
+pub(super) fn time<B: Backend>(
+    backend: &mut B,
     candidate: &mut B::Candidate,
     first: Duration,
     best: Option<f64>,
     plan: &TimingPlan,
     roofline: &mut Roofline,
 ) -> Result<Timing, Verdict> {
-    let batch = batch(plan, Duration::from_secs_f64(warm(bench, candidate, first, plan)?));
-    let (mut samples, mut rates) = (Vec::new(), vec![bench.rate()]);
+    let batch = batch(plan, Duration::from_secs_f64(warm(backend, candidate, first, plan)?));
+    let (mut samples, mut rates) = (Vec::new(), vec![backend.rate()]);
     let start = Instant::now();
     let cut = loop {
         if plan.flush_caches {
-            bench.flush();
+            backend.flush();
         }
-        samples.push(bench.sample(candidate, batch)?);
-        rates.push(bench.rate());
+        samples.push(backend.sample(candidate, batch)?);
+        rates.push(backend.rate());
         if loses(&samples, &rates, best, plan, roofline) {
             break true;
         }
@@ -89,8 +89,8 @@ pub(super) fn time<B: Bench>(
     Ok(Timing { cut, ..settle(&samples, batch, &rates, roofline) })
 }
 
-/// Whether a candidate with these samples is not worth more of them. One sample may be a disturbed one, so
-/// what is only a little too slow gets a second.
+/// Whether a candidate with these samples is certain to lose. A single sample may be disturbed, so
+/// a candidate that is only a little too slow gets a second one.
 fn loses(
     samples: &[f64],
     rates: &[f64],
@@ -103,7 +103,7 @@ fn loses(
     least > plan.cut * best || (samples.len() > 1 && least > plan.glance * best)
 }
 
-/// The timing that samples and the rates of the probe around them make.
+/// The timing from samples and the probe rates around them.
 pub(super) fn settle(
     samples: &[f64],
     batch: u32,
@@ -119,7 +119,7 @@ pub(super) fn settle(
     Timing { seconds, raw_seconds, spread, runs, roofline, cut: false }
 }
 
-/// The speed of the probe in units of the best it has had.
+/// The speed of the probe relative to its best.
 pub(super) fn factor(rates: &[f64], roofline: &mut Roofline) -> f64 {
     let rate = quantile(&mut rates.to_vec(), 0.5);
     roofline.saw(rate);
@@ -132,10 +132,10 @@ mod tests {
     use super::*;
     use crate::protocol::Description;
 
-    /// A machine whose probe is steady, on which kernels pretend to work.
+    /// A backend with a steady probe, on which kernels pretend to work.
     struct Steady(f64);
 
-    impl Bench for Steady {
+    impl Backend for Steady {
         type Candidate = Kernel;
 
         const COMPILES: bool = false;
@@ -146,7 +146,7 @@ mod tests {
         fn prepare(&mut self, _: &mut Kernel) -> Result<(), Verdict> {
             Ok(())
         }
-        fn spoil(&mut self, _: &Kernel) -> Result<(), Verdict> {
+        fn poison(&mut self, _: &Kernel) -> Result<(), Verdict> {
             Ok(())
         }
         fn sample(&mut self, kernel: &mut Kernel, batch: u32) -> Result<f64, Verdict> {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(faster.peak_gflops, 200.0);
     }
 
-    /// A kernel that takes so long, and longer when it is called for the first times.
+    /// A kernel with this call time, and longer first calls.
     struct Kernel {
         cold_calls: u32,
         cold: Duration,
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    // Times are far from each other, so that a busy machine decides nothing.
+    // Times differ enough that a busy machine decides nothing.
 
     #[test]
     fn a_cold_first_call_does_not_decide() {
@@ -217,7 +217,7 @@ mod tests {
         let mut kernel = Kernel { cold_calls: 1, cold: us(500), warm: us(5), calls: 0 };
         let timing = kernel.time(50e-6);
         assert!(!timing.cut, "{timing:?}");
-        // A batch is made for warm calls: some thirty of them, not one.
+        // The batch is sized for warm calls: some thirty of them, not one.
         assert!(timing.runs >= 9, "{timing:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Programs for devices that do harm, as real kernels of OpenCL in the real runner.
+//! Harmful device programs: real OpenCL kernels in the real runner.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tensorwright_measure::Measurer;
 use tensorwright_outcome::{Outcome, Phase};
 use tensorwright_schedule::Interface;
 
-/// Some floats, so that the last page of a tensor is filled a little.
+/// Enough floats to fill the last page of a tensor partly.
 const SIZE: i64 = 1000;
 
-/// Every device that shares the memory of this process: those on which kernels can do harm.
+/// Every device that shares the memory of this process: only there can kernels do harm.
 fn devices() -> Vec<Description> {
     let devices = tensorwright_device::devices().into_iter().filter_map(|list| list.devices.ok());
     let devices: Vec<_> = devices.flatten().filter(|device| device.shares_memory).collect();
@@ -34,7 +34,7 @@ fn interface() -> Interface {
     lowered.interface().clone()
 }
 
-/// A kernel of which each thread runs the body, with `i` for its number.
+/// A kernel whose threads run the body, with `i` for the thread's number.
 fn kernel(body: &str) -> DeviceProgram {
     let source = format!(
         "kernel void twice(global const float *a, global float *b, global uchar *workspace,
@@ -75,7 +75,7 @@ fn assert_well(measurer: &mut Measurer) {
     assert!(timing.seconds > 0.0 && timing.runs > 0, "{outcome}");
 }
 
-/// What becomes of a program on every device; the next one is measured as if nothing had been.
+/// The outcomes of a program on every device; the measurer must work afterwards.
 fn fates(program: &DeviceProgram) -> Vec<Outcome> {
     let fate = |device: Description| {
         let mut measurer = start(&device);
@@ -92,7 +92,7 @@ fn fates(program: &DeviceProgram) -> Vec<Outcome> {
 
 #[test]
 fn an_endless_loop_is_ended() {
-    // What it waits for never comes, but compilers do not know.
+    // It waits for something that never comes, which compilers cannot know.
     let endless = kernel("volatile global int *wait = status; while (*wait == 0) {} b[i] = a[i];");
     for outcome in fates(&endless) {
         assert!(matches!(outcome, Outcome::TimedOut { phase: Phase::Check, .. }), "{outcome}");
@@ -121,11 +121,11 @@ fn a_page_out_of_bounds_ends_the_process() {
 fn a_little_out_of_bounds_is_noticed() {
     for outcome in fates(&kernel("b[i] = 2 * a[i]; b[1003] = 1;")) {
         let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
-        assert_eq!(reason, "the kernel writes behind the end of output 0");
+        assert_eq!(reason, "the kernel writes past the end of output 0");
     }
     for outcome in fates(&kernel("b[i] = 2 * a[i]; workspace[64] = 1;")) {
         let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
-        assert_eq!(reason, "the kernel writes behind the end of its workspace");
+        assert_eq!(reason, "the kernel writes past the end of its workspace");
     }
 }
 
@@ -150,7 +150,7 @@ fn wrong_results_are_found() {
 
 #[test]
 fn results_that_are_wrong_later_are_found() {
-    // What the workspace holds is spoilt before the checked call only.
+    // The workspace is poisoned only before the checked call.
     let body = "const int calls = workspace[i % 64]; b[i] = 2 * a[i] + (calls == 1);
         barrier(CLK_GLOBAL_MEM_FENCE); if (i < 64) workspace[i] = 1;";
     for outcome in fates(&kernel(body)) {
@@ -172,7 +172,7 @@ fn limits_and_memory_refuse_before_anything_runs() {
         assert!(matches!(outcome.kind(), "illegal" | "build-failed"), "{outcome}");
     }
     let mut workspace = right();
-    // More than the process may have, and less than the device says it has.
+    // More than the process may have, and less than the device reports.
     workspace.workspace_bytes = 3 << 30;
     for outcome in fates(&workspace) {
         let Outcome::Illegal { rule, .. } = &outcome else { panic!("{outcome}") };

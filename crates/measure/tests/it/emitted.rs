@@ -1,4 +1,4 @@
-//! What the compiler writes for devices, built, run, compared with the reference and timed on every device of this machine.
+//! Emitted device code on every device here: checked and timed.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tensorwright::{Dialect, Module, Program, Target};
 use tensorwright_machine::GpuApi;
 use tensorwright_measure::Measurer;
 
-/// The schedule of `docs/schedules.md`: copies of operands that the threads of a block share, results in registers.
+/// The schedule of `docs/schedules.md`: operand tiles in shared memory, results in registers.
 const GEMM: &str = "
 C: split m 8 4
 C: split n 8 4
@@ -29,7 +29,7 @@ C: cache_write at n.0
 /// The text of a program, its sizes and a schedule.
 type Case = (&'static str, &'static [(&'static str, i64)], &'static str);
 
-/// What is run: tiles do not divide the sizes.
+/// The cases: tiles do not divide the sizes.
 const CASES: &[Case] = &[
     (
         "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
@@ -53,7 +53,7 @@ const CASES: &[Case] = &[
         &[("V", 9), ("D", 40), ("N", 13)],
         "out: bind n block.x\nout: bind d thread.x",
     ),
-    // A product of tiles, which OpenCL has no operation for.
+    // A matrix multiply-accumulate tile, which OpenCL has no instruction for.
     (
         "def tiles(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }",
         &[("M", 48), ("N", 32), ("K", 64)],
@@ -61,7 +61,7 @@ const CASES: &[Case] = &[
          C: bind n.0 thread.y\nC: tensorize m.1 n.1 k.1\nC: cache_read A at k.0 in shared\nA.pack: bind d0 thread.y\n\
          A.pack: bind d1 thread.x\nC: cache_write at m.0",
     ),
-    // No loop is bound: one thread does all.
+    // No loop is bound: one thread does all the work.
     ("def cumsum(float(N) x) -> (y) { y(t) = y(t-1) + x(t) scan t from 0 }", &[("N", 200)], ""),
 ];
 

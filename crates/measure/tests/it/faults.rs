@@ -1,4 +1,4 @@
-//! Candidates that do harm, as real machine code in the real runner.
+//! Harmful candidates: real machine code in the real runner.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use tensorwright::Schedule;
 use tensorwright_measure::Measurer;
 use tensorwright_outcome::{Outcome, Phase};
 
-/// What becomes of a candidate of C code; all is well before and after it.
+/// The outcome of a candidate in C; the measurer works before and after it.
 fn fate(includes: &str, body: &str) -> Outcome {
     let program = matmul(8);
     let mut config = config();
@@ -60,10 +60,10 @@ fn write_far_beyond_an_output() {
 
 #[test]
 fn write_a_little_beyond_an_output() {
-    // The size of an output is no multiple of a page; the rest of its last page is watched.
+    // The output does not fill its last page; the rest of the page is watched.
     let outcome = fate("", "((volatile char *)buffers[2])[sizeof(float) * 8 * 8 + 15] = 1;");
     let Outcome::WrongResult { reason } = &outcome else { panic!("{outcome}") };
-    assert_eq!(reason, "the kernel writes behind the end of output 0");
+    assert_eq!(reason, "the kernel writes past the end of output 0");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn closed_descriptors() {
     assert_eq!(outcome.kind(), "crashed", "{outcome}");
 }
 
-/// Whatever is tried must fail with `EPERM` or `EACCES`; the status says what did not.
+/// Every attempt must fail with `EPERM` or `EACCES`; the status shows which did not.
 #[test]
 fn processes_files_and_sockets_are_denied() {
     let includes = "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <sched.h>\n\
@@ -200,7 +200,8 @@ fn objects_that_do_not_link() {
     assert_well(&mut measurer);
 }
 
-/// A kernel that is right, after a while: a second by the clock, since processors differ in how fast they count.
+/// A right kernel that takes a second by the clock, since loop counts take different times on
+/// different processors.
 const SLOW: &str = "struct timespec start, now; clock_gettime(CLOCK_MONOTONIC, &start);\n\
     do clock_gettime(CLOCK_MONOTONIC, &now);\n\
     while ((now.tv_sec - start.tv_sec) * 1000000000L + now.tv_nsec - start.tv_nsec < 1000000000L);\n\
@@ -238,7 +239,7 @@ fn a_runner_killed_from_outside_is_replaced_and_the_candidate_tried_again() {
 #[test]
 fn a_builder_that_dies_is_replaced() {
     let mut measurer = Measurer::start(&matmul(64), config()).unwrap();
-    // Stopped, it is certain to be building when the signal comes.
+    // A stopped builder is certain to be building when the signal comes.
     let (builders, _) = measurer.processes();
     kill(builders[0], "-STOP");
     measurer.submit(1, &good());
@@ -283,7 +284,7 @@ fn throttle(process: u32, end: &AtomicBool) {
 #[test]
 fn a_builder_that_is_kept_from_the_processor_is_not_late() {
     let mut config = config();
-    // Half of this is enough for the build, which by the clock takes twice as long.
+    // The build needs half of this CPU time, but twice as long by the clock.
     config.build_deadline = Duration::from_secs(3);
     let mut measurer = Measurer::start(&matmul(32), config).unwrap();
     let (builders, _) = measurer.processes();

@@ -1,4 +1,4 @@
-//! Candidates that do no harm: measured, refused, wrong; on one thread and two; all types.
+//! Harmless candidates: measured, illegal, wrong; one and two threads; all types.
 
 use crate::common;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ fn whoever_has_answered_is_not_late_although_nobody_listened() {
     config.run_deadline = Duration::from_secs(2);
     let mut measurer = Measurer::start(&matmul(16), config).unwrap();
     measurer.submit(1, &good());
-    // Until it runs; then whoever proposes candidates thinks for longer than a run may take.
+    // Wait until it runs; then think for longer than a run may take.
     let _ = measurer.next(Duration::from_millis(1500));
     measurer.submit(2, &schedule("C: split m 4"));
     let _ = measurer.next(Duration::from_millis(50));
@@ -122,7 +122,7 @@ fn every_type_and_prepared_layouts() {
 
 #[test]
 fn large_programs_are_checked_against_the_default_schedule() {
-    // 2.7e7 iterations: more than the interpreter is waited for.
+    // 2.7e7 iterations: more than the interpreter computes in full.
     let mut measurer = Measurer::start(&matmul(300), config()).unwrap();
     assert_well(&mut measurer);
     let wrong = common::object(&matmul(300), "", "((float *)buffers[2])[0] = 1;");
@@ -163,10 +163,10 @@ fn finals_end_when_their_time_is_over() {
     let kinds: Vec<(&str, usize)> =
         late.iter().map(|finalist| (finalist.outcome.kind(), finalist.rounds.len())).collect();
     assert_eq!(kinds, [("timed-out", 0), ("timed-out", 0)]);
-    // What was not waited for is in nobody's way.
+    // Candidates that were not waited for do not block later ones.
     let finalists = measurer.finalists(&schedules, Duration::from_millis(50));
     assert!(finalists.iter().all(|finalist| finalist.outcome.cost().is_some()), "{finalists:?}");
-    // Far more time for the rounds than there is until the end.
+    // The budget of the rounds is far beyond the deadline.
     let until = Instant::now() + Duration::from_secs(6);
     let finalists = measurer.finalists_by(&schedules, Duration::from_secs(3600), until);
     assert!(Instant::now() < until + Duration::from_secs(30));

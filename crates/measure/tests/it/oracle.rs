@@ -1,17 +1,19 @@
-//! Candidates that are slightly wrong, of a program that is too large for the interpreter. What is wrong is in rows of small
-//! numbers beside rows of large ones, where a tolerance relative to the largest element would pass anything.
+//! Finds slightly wrong results of a program too large for the interpreter.
+//!
+//! The wrong elements are in rows of small numbers among rows of large ones: a tolerance relative
+//! to the largest element would accept anything there.
 
 use crate::common::{config, next, object, program, schedule};
 use tensorwright::Schedule;
 use tensorwright_measure::Measurer;
 use tensorwright_outcome::Outcome;
 
-/// 22 million iterations; the last row is one of small numbers.
+/// 22 million iterations; the last row has small numbers.
 const TEXT: &str = "def mm(float(M,K) A, float(K,N) B) -> (C) {\n\
     C(m,n) +=! (m % 10 == 9 ? 0.0001 : 10000.0) * A(m,k) * B(k,n) }";
 const SIZES: [(&str, i64); 3] = [("M", 280), ("N", 281), ("K", 283)];
 
-/// The same in C, with something done to an element of a small row.
+/// The same program in C, with a change to an element of a small row.
 fn body(terms: &str, change: &str) -> String {
     format!(
         "const float *A = buffers[0], *B = buffers[1]; float *C = buffers[2];\n\
@@ -51,7 +53,7 @@ fn small_mistakes_of_large_programs_are_found() {
     for reason in [dropped, thousandth] {
         let (_, rest) = reason.split_once("output 0: ").unwrap();
         let count: usize = rest.split(' ').next().unwrap().parse().unwrap();
-        // Of 28 rows; some elements are themselves next to nothing.
+        // Of 28 rows; some elements are nearly zero.
         assert!(count > 28 * 281 * 8 / 10 && count <= 28 * 281, "{reason}");
     }
 }

@@ -1,8 +1,7 @@
-//! [`Client`]: a connection that never waits without a limit.
+//! [`Client`]: a synchronous connection whose every wait is limited.
 //!
-//! The callers are loops that do one thing after another, so this is synchronous. It is a small runtime of its own around
-//! the asynchronous client, because only that lets a limit of time end the wait for an answer: a server that was
-//! stopped keeps its connections open and says nothing.
+//! It wraps the asynchronous client in a small runtime of its own: only that can stop waiting for
+//! an answer after a time limit. A suspended server keeps its connections open and never answers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,10 +18,10 @@ use super::tls;
 use crate::error::{Error, Result};
 use crate::location::Location;
 
-/// Prepared statements that are kept.
+/// The most prepared statements to keep.
 const STATEMENTS: usize = 200;
 
-/// How long the server is asked to end a session by itself that does nothing inside of a transaction.
+/// When the server ends a session that is idle inside a transaction.
 const IDLE_IN_TRANSACTION: &str = "60s";
 
 /// A connection to a server.
@@ -31,12 +30,12 @@ pub struct Client {
     client: tokio_postgres::Client,
     statements: RefCell<HashMap<String, Statement>>,
     location: Location,
-    /// How long a lock is waited for, for the message.
+    /// The lock timeout, for messages.
     patience: Duration,
 }
 
 impl Client {
-    /// Connects, within a limit of time for each host. The schema of the settings is where names are looked for.
+    /// Connects within a time limit per host. Names are looked up in the schema of the settings.
     ///
     /// # Errors
     /// If the server cannot be reached or refuses.
@@ -49,12 +48,12 @@ impl Client {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(limit);
         }
-        // Connecting, encrypting and signing in together, for all hosts.
+        // Covers connecting, encrypting and signing in, for all hosts.
         let hosts = u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
         let limit = limit.saturating_mul(hosts.saturating_mul(2));
         let failed = |error: &tokio_postgres::Error| failure(&location, limit, error);
         let connecting = async {
-            // The connection does its part whenever the runtime runs, until the client is dropped.
+            // The connection is driven whenever the runtime runs, until the client is dropped.
             if let Some(files) = &settings.tls {
                 let wrong = |reason| Error::Url { at: location.clone(), reason };
                 let tls = tls::connector(files).map_err(wrong)?;
@@ -94,7 +93,7 @@ impl Client {
         self.client.is_closed()
     }
 
-    /// Remembers how long locks are waited for.
+    /// Sets the lock timeout shown in messages.
     pub(crate) fn note_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
@@ -102,15 +101,15 @@ impl Client {
     /// Runs statements without parameters or results.
     ///
     /// # Errors
-    /// What the server says, or that it did not answer within the limit.
+    /// If the server reports an error or does not answer within the limit.
     pub fn batch(&self, sql: &str, limit: Duration) -> Result<()> {
         self.run(limit, self.client.batch_execute(sql))
     }
 
-    /// Runs a statement; the number of rows that it changed.
+    /// Runs a statement; returns the number of changed rows.
     ///
     /// # Errors
-    /// What the server says, or that it did not answer within the limit.
+    /// If the server reports an error or does not answer within the limit.
     pub fn execute(
         &self,
         sql: &str,
@@ -121,10 +120,10 @@ impl Client {
         self.run(limit, self.client.execute(&statement, values))
     }
 
-    /// All rows of a query.
+    /// Runs a query; returns all rows.
     ///
     /// # Errors
-    /// What the server says, or that it did not answer within the limit.
+    /// If the server reports an error or does not answer within the limit.
     pub fn query(
         &self,
         sql: &str,
@@ -135,7 +134,7 @@ impl Client {
         self.run(limit, self.client.query(&statement, values))
     }
 
-    /// A statement that is prepared once.
+    /// A statement, prepared once.
     fn statement(&self, sql: &str, limit: Duration) -> Result<Statement> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
@@ -149,7 +148,7 @@ impl Client {
         Ok(statement)
     }
 
-    /// Waits for something the server does, within a limit.
+    /// Waits for the server within a limit.
     fn run<T>(
         &self,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! [`Postgres`]: what the store asks of a server.
+//! [`Postgres`]: the PostgreSQL database of a store.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::error::Error as StdError;
@@ -11,47 +11,47 @@ use super::client::Client;
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::location::{Location, Url};
-use crate::options::Options;
-use crate::sql::database::Asking as _;
+use crate::sql::database::DatabaseExt as _;
 use crate::sql::row::{Cell as Column, Read, Row, Value, values};
 use crate::sql::{Access, Database};
+use crate::store_options::StoreOptions;
 
-/// How long a question may take: one about millions of records takes seconds.
+/// The time limit of a query: one about millions of records takes seconds.
 const READING: Duration = Duration::from_secs(120);
 
-/// How long a statement may take that adds records, in times of what is waited for a lock.
+/// The time limit of an insert, in units of the lock timeout.
 const ADDING: u32 = 3;
 
-/// How long a statement may take that removes records or gives back their space.
+/// The time limit of statements that remove records or free their space.
 const REMOVING: Duration = Duration::from_secs(3600);
 
-/// How much longer than the server the client waits at most: the server's answer says more.
+/// How much longer than the server the client waits: the server's error is more informative.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Locks of those who add and of those who remove: the latter wait for all others, and all others for them. Nobody takes them without a
-/// privilege on the table.
+/// Lock modes of writers and of removers: a remover waits for all others, and all others wait for
+/// it. Taking them requires a privilege on the table.
 const ADD: &str = "LOCK TABLE texts IN ROW EXCLUSIVE MODE";
 const REMOVE: &str = "LOCK TABLE texts IN SHARE ROW EXCLUSIVE MODE";
 
-/// The tables of records, for their size.
+/// The tables of records, to compute their size.
 const TABLES: [&str; 9] =
     ["meta", "programs", "keys", "runs", "texts", "trials", "bests", "removed", "verified"];
 
-/// A connection to a server, which is made anew if it was lost between transactions.
+/// A connection to a server, reopened if it was lost between transactions.
 pub struct Postgres {
     settings: Settings,
-    options: Options,
+    options: StoreOptions,
     client: RefCell<Option<Client>>,
     is_in_transaction: Cell<bool>,
-    /// How long a statement may take now.
+    /// The current time limit of statements.
     limit: Cell<Duration>,
-    /// How long a lock is waited for.
+    /// The lock timeout.
     patience: Duration,
 }
 
 impl Postgres {
     /// Connects to a server. Nothing is read or written yet.
-    pub(super) fn open(url: &Url, options: Options) -> Result<Self> {
+    pub(super) fn open(url: &Url, options: StoreOptions) -> Result<Self> {
         let settings = Settings::of(url)?;
         let (patience, limit) = (options.busy_timeout, Cell::new(READING));
         let (client, is_in_transaction) = (RefCell::default(), Cell::new(false));
@@ -60,7 +60,7 @@ impl Postgres {
         Ok(db)
     }
 
-    /// Makes the schema of the records, unless it is there.
+    /// Creates the schema of the records, unless it exists.
     pub(super) fn make_schema(&self) -> Result<()> {
         let name = self.settings.schema();
         self.transaction(Access::Making, || {
@@ -86,7 +86,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// The connection, made anew if it was lost. Inside of a transaction that would forget what was written.
+    /// The connection, reopened if it was lost. Inside a transaction, reopening would forget its
+    /// writes.
     fn connected(&self) -> Result<Ref<'_, Client>> {
         let is_lost = self.client.borrow().as_ref().is_none_or(Client::is_closed);
         if is_lost && self.is_in_transaction.get() {
@@ -103,8 +104,8 @@ impl Postgres {
         Error::Unreachable { at: self.location().clone(), reason }
     }
 
-    /// Does something, and does it once more if only now it shows that the connection was lost before. Whatever is
-    /// done outside of a transaction may be done twice.
+    /// Runs `work`, and runs it again if the connection turns out to have been lost before. So work
+    /// outside of a transaction may run twice.
     fn ask<T>(&self, mut work: impl FnMut(&Client) -> Result<T>) -> Result<T> {
         let is_fresh = self.client.borrow().is_none();
         let result = self.connected().and_then(|client| work(&client));
@@ -134,7 +135,7 @@ impl Postgres {
     }
 }
 
-/// Values as the client takes them.
+/// Converts values for the client.
 fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     values.iter().map(|value| -> &(dyn ToSql + Sync) { value }).collect()
 }
@@ -149,7 +150,7 @@ impl Database for Postgres {
     }
 
     fn words(&self, sql: &str) -> String {
-        // Texts are compared byte by byte, as SQLite does.
+        // Texts are compared byte by byte, as in SQLite.
         sql.replace("INTEGER PRIMARY KEY", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY")
             .replace("BLOB", "BYTEA")
             .replace(" TEXT", " TEXT COLLATE \"C\"")
@@ -202,7 +203,7 @@ impl Database for Postgres {
         };
         let sql = format!("BEGIN; SET LOCAL statement_timeout = {}; {lock}", limit.as_millis());
         self.ask(|client| client.batch(&sql, limit + self.grace())).inspect_err(|_| {
-            // Whether it has begun is not known.
+            // It is unknown whether it has begun.
             self.client.replace(None);
         })?;
         self.is_in_transaction.set(true);
@@ -224,7 +225,7 @@ impl Database for Postgres {
         Ok(())
     }
 
-    /// Items of the queue of a fleet that are not done; what is done is in the trials.
+    /// Texts of items in a fleet's queue that are not done; trials refer to those that are.
     fn texts_of_others(&self) -> Result<Vec<i64>> {
         let has_queue =
             "SELECT to_regclass('items') IS NOT NULL AND to_regclass('done') IS NOT NULL";
@@ -248,7 +249,8 @@ impl Database for Postgres {
 
     fn give_back(&self) -> Result<()> {
         self.limit.set(REMOVING);
-        // Others go on meanwhile: files shrink only where their ends are empty, and the rest is used again.
+        // Other processes keep writing: files shrink only where their ends are empty, and the rest
+        // is reused.
         let result = self
             .batch("SET statement_timeout = 0")
             .and_then(|()| self.batch("VACUUM (ANALYZE) trials"))

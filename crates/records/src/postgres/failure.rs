@@ -1,4 +1,4 @@
-//! What a server says, as an [`Error`] that says what to do.
+//! Converts server errors to [`Error`], with help.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use crate::error::Error;
 use crate::location::Location;
 
-/// What went wrong with a server.
+/// Converts an error of the server.
 pub(super) fn failure(at: &Location, waited: Duration, error: &tokio_postgres::Error) -> Error {
     let at = at.clone();
     let Some(said) = error.as_db_error() else {
@@ -43,7 +43,7 @@ pub(super) fn failure(at: &Location, waited: Duration, error: &tokio_postgres::E
     }
 }
 
-/// An error and what led to it, each once.
+/// The text of an error and its causes, each once.
 fn chain(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

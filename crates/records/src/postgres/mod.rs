@@ -2,11 +2,11 @@
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `settings.rs` | what a URL says: hosts, the schema, how to encrypt |
-//! | `password.rs` | the password, from the environment or a file that only its owner reads |
+//! | `settings.rs` | the settings of a URL: hosts, the schema, encryption |
+//! | `password.rs` | the password, from the environment or a private file |
 //! | `tls.rs` | certificates |
-//! | `client.rs` | [`Client`]: a connection that never waits without a limit |
-//! | `db.rs` | what the store asks of it |
+//! | `client.rs` | [`Client`]: a synchronous connection whose every wait is limited |
+//! | `db.rs` | [`Postgres`]: the database of a store |
 
 mod client;
 mod db;
@@ -24,19 +24,19 @@ use db::Postgres;
 
 use crate::error::Result;
 use crate::location::Url;
-use crate::options::Options;
 use crate::schema;
 use crate::sql::{SqlStore, create, migrate, version};
+use crate::store_options::StoreOptions;
 
 /// Records on a PostgreSQL server.
 pub type PostgresStore = SqlStore<Postgres>;
 
 impl PostgresStore {
-    /// Opens the records of a server; makes their tables if there are none.
+    /// Opens the records of a server; creates their tables if missing.
     ///
     /// # Errors
     /// If the server cannot be reached or refuses, or the tables are not ours or come from a newer version.
-    pub fn open(url: &Url, options: Options) -> Result<Self> {
+    pub fn open(url: &Url, options: StoreOptions) -> Result<Self> {
         let db = Postgres::open(url, options)?;
         match version(&db)? {
             None => {
@@ -53,7 +53,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub fn open_existing(url: &Url, options: Options) -> Result<Option<Self>> {
+    pub fn open_existing(url: &Url, options: StoreOptions) -> Result<Option<Self>> {
         let db = Postgres::open(url, options)?;
         Ok(version(&db)?.map(|found| Self::on(db, found < schema::VERSION)))
     }

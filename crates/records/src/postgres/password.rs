@@ -1,4 +1,4 @@
-//! Passwords: `PGPASSWORD`, or a file as PostgreSQL's own programs read it, which only its owner may read.
+//! Passwords from `PGPASSWORD` or a private password file.
 
 use std::env;
 use std::fs::File;
@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// The longest file of passwords.
+/// The longest password file.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The password of a connection: `PGPASSWORD`, or the first line that fits of the file that the URL names, of
-/// `PGPASSFILE`, or of `~/.pgpass`.
+/// The password of a connection: `PGPASSWORD`, or the first matching line of the file named by the
+/// URL, by `PGPASSFILE`, or of `~/.pgpass`.
 pub(super) fn find(config: &Config, named: Option<&Path>) -> Result<Option<String>, String> {
     if let Some(password) = env::var_os("PGPASSWORD").filter(|value| !value.is_empty()) {
-        return password.into_string().map(Some).map_err(|_| "PGPASSWORD is no text".to_owned());
+        return password
+            .into_string()
+            .map(Some)
+            .map_err(|_| "PGPASSWORD is not valid text".to_owned());
     }
     let variable =
         || env::var_os("PGPASSFILE").filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -32,26 +35,25 @@ pub(super) fn find(config: &Config, named: Option<&Path>) -> Result<Option<Strin
             let text = read(&file, &path)?;
             Ok(lines(&text).find(|line| fits(line, config)).map(|line| line[4].clone()))
         }
-        // Nobody asked for this one.
+        // The default file is optional.
         Err(_) if asked.is_none() => Ok(None),
-        Err(error) => Err(format!("the file of passwords {}: {error}", path.display())),
+        Err(error) => Err(format!("the password file {}: {error}", path.display())),
     }
 }
 
 fn read(file: &File, path: &Path) -> Result<String, String> {
-    let failed =
-        |error: std::io::Error| format!("the file of passwords {}: {error}", path.display());
+    let failed = |error: std::io::Error| format!("the password file {}: {error}", path.display());
     let metadata = file.metadata().map_err(failed)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         if metadata.permissions().mode() & 0o077 != 0 {
             let path = path.display();
-            return Err(format!("others may read the file of passwords {path}: chmod 600 {path}"));
+            return Err(format!("other users may read the password file {path}: chmod 600 {path}"));
         }
     }
     if !metadata.is_file() || metadata.len() > MAX_FILE {
-        return Err(format!("the file of passwords {} is none", path.display()));
+        return Err(format!("the password file {} is too long or not a file", path.display()));
     }
     let mut text = String::new();
     file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
@@ -63,7 +65,7 @@ fn lines(text: &str) -> impl Iterator<Item = [String; 5]> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(fields)
 }
 
-/// The fields of a line. A backslash takes the meaning of the character after it.
+/// The fields of a line. A backslash escapes the next character.
 fn fields(line: &str) -> Option<[String; 5]> {
     let mut fields: [String; 5] = Default::default();
     let (mut at, mut escaped) = (0, false);
@@ -132,7 +134,7 @@ mod tests {
         let shown = path.display();
         assert_eq!(
             says,
-            format!("others may read the file of passwords {shown}: chmod 600 {shown}")
+            format!("other users may read the password file {shown}: chmod 600 {shown}")
         );
         set(0o600).unwrap();
         assert_eq!(find(&config, Some(&path)), Ok(Some("secret".to_owned())));

@@ -1,4 +1,4 @@
-//! [`Settings`]: what a URL says about a connection.
+//! [`Settings`]: the connection settings of a URL.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use super::password;
 use crate::error::{Error, Result};
 use crate::location::{Location, Url};
 
-/// The schema of records, if the URL names none.
+/// The default schema of records.
 const SCHEMA: &str = "tensorwright";
 
-/// Options of a URL that are the client's own; all others are ours.
+/// URL options passed to the client; all others are ours.
 const PASSED_ON: [&str; 12] = [
     "user",
     "password",
@@ -30,7 +30,7 @@ const PASSED_ON: [&str; 12] = [
     "load_balance_hosts",
 ];
 
-/// What a URL says about a connection.
+/// The connection settings of a URL.
 #[derive(Clone)]
 pub struct Settings {
     pub(super) config: Config,
@@ -39,18 +39,18 @@ pub struct Settings {
     schema: String,
 }
 
-/// Files that say who may be trusted.
+/// Certificate files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Certificates {
-    /// Whose signature a server's certificate has to bear; the system's list if it is not said.
+    /// The trusted authorities for the server's certificate; by default the system's list.
     pub(super) roots: Option<PathBuf>,
-    /// The certificate and the key that this client shows.
+    /// The certificate and key of this client.
     pub(super) own: Option<(PathBuf, PathBuf)>,
 }
 
-/// The options of a URL that are not the client's.
+/// The options of a URL that the client does not know.
 #[derive(Default)]
-struct Own {
+struct UrlOptions {
     mode: Option<String>,
     roots: Option<PathBuf>,
     certificate: Option<PathBuf>,
@@ -60,7 +60,7 @@ struct Own {
 }
 
 impl Settings {
-    /// Reads a URL, and the password from where it is kept.
+    /// Parses a URL, and finds the password.
     ///
     /// # Errors
     /// If the URL or a file that it names cannot be used.
@@ -72,7 +72,7 @@ impl Settings {
         let is_local = config.get_hosts().iter().all(is_local);
         let tls = encryption(&own, is_local).map_err(wrong)?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        // Before the password, which belongs to a user.
+        // Set it before finding the password, which belongs to a user.
         if config.get_user().is_none()
             && let Ok(user) = env::var("PGUSER").or_else(|_| env::var("USER"))
         {
@@ -86,7 +86,7 @@ impl Settings {
         if config.get_application_name().is_none() {
             config.application_name("tensorwright");
         }
-        // A server that went away without a word is noticed.
+        // Keepalives detect a server that disappeared.
         config.keepalives_idle(Duration::from_secs(15));
         config.keepalives_interval(Duration::from_secs(5));
         config.keepalives_retries(3);
@@ -96,26 +96,26 @@ impl Settings {
         Ok(Self { config, tls, location, schema })
     }
 
-    /// The schema that the tables of records are in.
+    /// The schema of the tables.
     #[must_use]
     pub fn schema(&self) -> &str {
         &self.schema
     }
 
-    /// Where the server is.
+    /// The location of the server.
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
     }
 }
 
-/// What the parser of the client says; it names options and never shows their values.
+/// The error of the client's parser; it names options and never shows their values.
 fn reason(error: &tokio_postgres::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
-    cause.unwrap_or_else(|| "it is no URL of a server".to_owned())
+    cause.unwrap_or_else(|| "it is not a server URL".to_owned())
 }
 
-/// A schema has a name that needs no quotes.
+/// Requires a schema name without quotes.
 fn check_schema(name: &str) -> Result<(), String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
@@ -126,10 +126,10 @@ fn check_schema(name: &str) -> Result<(), String> {
         .to_owned())
 }
 
-/// Takes our own options out of a URL.
-fn split(url: &str) -> Result<(String, Own), String> {
+/// Splits our own options from a URL.
+fn split(url: &str) -> Result<(String, UrlOptions), String> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
-    let mut own = Own::default();
+    let mut own = UrlOptions::default();
     let mut passed_on = Vec::new();
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').ok_or("an option has no value")?;
@@ -152,7 +152,7 @@ fn split(url: &str) -> Result<(String, Own), String> {
     Ok((if query.is_empty() { base.to_owned() } else { format!("{base}?{query}") }, own))
 }
 
-/// A text with `%20` and the like.
+/// Decodes percent encoding.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -170,7 +170,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// Whether nobody else can listen to what is said to a host.
+/// Whether no other machine can read the traffic to a host.
 fn is_local(host: &Host) -> bool {
     match host {
         #[cfg(unix)]
@@ -182,8 +182,9 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// How to encrypt; `None` is not at all. A certificate is always checked: whoever can read along could answer as well.
-fn encryption(own: &Own, is_local: bool) -> Result<Option<Certificates>, String> {
+/// The encryption; `None` for none. Certificates are always checked: an eavesdropper could also
+/// impersonate the server.
+fn encryption(own: &UrlOptions, is_local: bool) -> Result<Option<Certificates>, String> {
     let wanted = match own.mode.as_deref() {
         None => !is_local || own.roots.is_some(),
         Some("disable") => false,
@@ -270,7 +271,7 @@ mod tests {
         assert!(says("postgres://ann:secret@h:port/d").contains("invalid value for option `port`"));
     }
 
-    /// Whatever is typed is an error or settings, and its message holds no secret.
+    /// Every text gives an error or settings, and no message reveals a secret.
     #[test]
     fn no_text_panics() {
         let parts = [

@@ -1,4 +1,4 @@
-//! Encryption: whom to trust, and what to show.
+//! TLS: trusted authorities and client certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::settings::Certificates;
 
-/// Where systems keep the certificates that they trust.
+/// Paths of the system's list of trusted authorities.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -18,7 +18,7 @@ const SYSTEM: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
 ];
 
-/// What encrypts connections and checks certificates with their host names.
+/// A connector that encrypts connections and checks certificates and host names.
 pub(super) fn connector(files: &Certificates) -> Result<MakeRustlsConnect, String> {
     let roots =
         match &files.roots {
@@ -28,7 +28,7 @@ pub(super) fn connector(files: &Certificates) -> Result<MakeRustlsConnect, Strin
             )?,
         };
     let mut trusted = RootCertStore::empty();
-    // A list of the system may hold some that are not understood; one's own has to be.
+    // The system's list may hold unsupported certificates; a user's file must not.
     let (added, ignored) = trusted.add_parsable_certificates(certificates(&roots)?);
     if added == 0 || (ignored > 0 && files.roots.is_some()) {
         return Err(format!("{} holds no certificate that can be used", roots.display()));
@@ -56,7 +56,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)
 }
 
-/// A key that others may read is no secret.
+/// Rejects a key that other users may read.
 fn only_ours(key: &Path) -> Result<(), String> {
     #[cfg(unix)]
     {

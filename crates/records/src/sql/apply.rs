@@ -1,6 +1,6 @@
-//! Writing: events to rows, in one transaction.
+//! Writes events to rows in one transaction.
 
-use super::database::{Access, Asking, Database};
+use super::database::{Access, Database, DatabaseExt};
 use super::row::values;
 use super::{SqlStore, read};
 use crate::codec;
@@ -10,7 +10,7 @@ use crate::key::Key;
 use crate::model::{Declared, RunEnd, RunId, RunInfo, Trial, TrialId};
 use crate::program::ProgramInfo;
 
-/// Applies events in one transaction, and anew if another one was in the way.
+/// Applies events in one transaction; retries after a conflict.
 pub(super) fn apply<D: Database>(
     store: &mut SqlStore<D>,
     events: &[Event],
@@ -31,7 +31,7 @@ fn apply_once<D: Database>(store: &mut SqlStore<D>, events: &[Event]) -> Result<
     let result = apply_all(store, events);
     let result = store.db.end(result);
     if result.is_err() {
-        // Rows that were remembered may have been taken back.
+        // Cached rows may have been rolled back.
         store.texts.forget();
         store.runs.clear();
     }
@@ -60,7 +60,7 @@ fn apply_all<D: Database>(store: &mut SqlStore<D>, events: &[Event]) -> Result<V
         .collect()
 }
 
-/// Checks an event; what is kept of an outcome that is not a time.
+/// Checks an event; returns the stored text of an outcome other than a time.
 fn checked(event: &Event) -> Result<Option<String>> {
     event.validate()?;
     match event {
@@ -80,7 +80,7 @@ fn texts_of<'t>(trial: &'t Trial, detail: Option<&'t str>) -> impl Iterator<Item
 }
 
 impl<D: Database> SqlStore<D> {
-    /// Writes an event; whether it was new.
+    /// Writes an event; returns whether it was new.
     fn write(&mut self, event: &Event, detail: Option<&str>) -> Result<bool> {
         match event {
             Event::Program(program) => self.write_program(program),
@@ -148,7 +148,7 @@ impl<D: Database> SqlStore<D> {
         if self.db.execute(sql, values)? > 0 {
             return Ok(true);
         }
-        // The same trial once more is as good as once; another one under its number must not get lost.
+        // Repeating a trial is fine; another trial under its number must not be lost.
         match read::sound(self, run_row, trial.number.cast_signed())? {
             Some((_, kept)) if is_same(&kept, trial) => Ok(false),
             _ => Err(Error::Taken(TrialId { run: run.clone(), number: trial.number })),
@@ -162,7 +162,7 @@ impl<D: Database> SqlStore<D> {
         Ok(self.db.execute(sql, values![end.ended, &end.status, run_row])? > 0)
     }
 
-    /// A best is replaced only by one that was measured beside it.
+    /// A best is replaced only by one that was measured with it.
     fn write_best(&mut self, key: &Key, best: &Declared) -> Result<bool> {
         let (run_row, run_key) = self.run_row(&best.trial.run)?;
         if read::key_row(&self.db, key)? != Some(run_key) {
@@ -180,11 +180,11 @@ impl<D: Database> SqlStore<D> {
             }
             Some(_) => return Err(Error::invalid(best.trial.to_string(), "was not measured")),
         }
-        // Nobody else declares a best of this key meanwhile.
+        // Keep others from declaring a best of this key meanwhile.
         let lock = format!("SELECT id FROM keys WHERE id = $1{}", D::FOR_UPDATE);
         self.db.one(&lock, values![run_key], |row| row.get::<i64>(0))?;
         match self.current_best(run_key)? {
-            // The same declaration once more, or an earlier one of the same trial.
+            // The same declaration again, or an earlier one of the same trial.
             Some((current, declared)) if current == best.trial && declared >= best.declared => {
                 return Ok(false);
             }
@@ -214,7 +214,7 @@ impl<D: Database> SqlStore<D> {
         Ok(self.db.execute(sql, values)? > 0)
     }
 
-    /// What was declared the best of a key, and when, unless its trial is gone or damaged.
+    /// The declared best of a key and its time, unless its trial is gone or damaged.
     fn current_best(&self, key_row: i64) -> Result<Option<(TrialId, i64)>> {
         let sql = "SELECT run_id, number, declared FROM bests WHERE key_id = $1";
         let current: Option<(i64, i64, i64)> = self
@@ -225,7 +225,7 @@ impl<D: Database> SqlStore<D> {
         Ok(trial.map(|(id, _)| (id, declared)))
     }
 
-    /// Counts that were exported twice count once: the larger one stays.
+    /// Counts imported twice count once: the larger one stays.
     fn write_removed(&mut self, key: &Key, counts: &[u64]) -> Result<bool> {
         let key_row = self.key_row(key)?;
         let sql = "INSERT INTO removed (key_id, kind, count) VALUES ($1, $2, $3)
@@ -238,7 +238,7 @@ impl<D: Database> SqlStore<D> {
         Ok(changed > 0)
     }
 
-    /// The row of a key, made if need be. Its program has to be known.
+    /// The row of a key, created if needed. Its program must be known.
     fn key_row(&mut self, key: &Key) -> Result<i64> {
         if let Some(row) = read::key_row(&self.db, key)? {
             return Ok(row);
@@ -254,7 +254,7 @@ impl<D: Database> SqlStore<D> {
         if let Some(row) = self.db.one(sql, values, |row| row.get(0))? {
             return Ok(row);
         }
-        // Another writer was quicker.
+        // Another writer has inserted it.
         let row = read::key_row(&self.db, key)?;
         row.ok_or_else(|| self.db.corrupt("a key got no number"))
     }
@@ -270,8 +270,7 @@ impl<D: Database> SqlStore<D> {
     }
 }
 
-/// Whether two trials are one that was written twice. Numbers that went through a text may differ in their
-/// last digit.
+/// Whether two trials are the same. Numbers that went through text may differ in their last digit.
 fn is_same(kept: &Trial, trial: &Trial) -> bool {
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
     let seconds = |trial: &Trial| trial.outcome.cost().unwrap_or_default();

@@ -1,44 +1,44 @@
-//! Removing records that nobody will look for.
+//! Garbage collection: removes records that no lookup needs.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 
 use super::SqlStore;
-use super::database::{Access, Asking, Database};
+use super::database::{Access, Database, DatabaseExt};
 use super::row::{Value, values};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::schema::ELIGIBLE;
 
-/// Verifications that are kept.
+/// The most verifications to keep.
 const MOST_VERIFIED: i64 = 100_000;
 
-/// Trials that are looked at at a time.
+/// Trials per page.
 const PAGE: i64 = 10_000;
 
-/// Texts that are removed by one statement.
+/// Texts removed per statement.
 const AT_ONCE: usize = 500;
 
-/// What to remove.
+/// The options of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collection {
-    /// The fastest trials of each key that stay, besides the declared winner.
+    /// How many of the fastest trials of each key to keep, besides the declared winner.
     pub keep: usize,
-    /// Only say what would be removed.
+    /// Only report what would be removed.
     pub dry_run: bool,
 }
 
-/// What was removed, or would be.
+/// The result of a collection or a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Collected {
-    /// The keys of which trials were removed.
+    /// The number of keys with removed trials.
     pub keys: u64,
-    /// The trials that were removed; how many of which kind stays known.
+    /// The number of removed trials; their counts by kind stay.
     pub removed: u64,
-    /// The trials that stay.
+    /// The number of trials that stay.
     pub kept: u64,
-    /// Lines and reasons that nothing refers to any more.
+    /// The number of lines and reasons without references.
     pub texts: u64,
     /// The size of the file before.
     pub bytes_before: u64,
@@ -53,7 +53,7 @@ impl<D: Database> SqlStore<D> {
         let bytes_before = db.bytes()?;
         db.begin(Access::Removing)?;
         let result = self.remove(what.keep);
-        // A dry run does everything and takes it back: what it says is what would happen.
+        // A dry run does everything and rolls it back, so its report is exact.
         let mut collected = if what.dry_run {
             db.roll_back()?;
             result?
@@ -62,7 +62,7 @@ impl<D: Database> SqlStore<D> {
         };
         if !what.dry_run {
             match db.give_back() {
-                // The rows are gone and their space is used again; the file shrinks next time.
+                // The rows are gone and their space is reused; the file shrinks next time.
                 Err(Error::Busy { .. } | Error::Full { .. }) => {}
                 result => result?,
             }
@@ -106,11 +106,11 @@ impl<D: Database> SqlStore<D> {
         let kept: i64 = db.one("SELECT count(*) FROM trials", &[], |row| row.get(0))?.unwrap_or(0);
         let texts = self.remove_texts()?;
         db.batch("DROP TABLE kept")?;
-        // What was not verified lately can be verified again.
+        // Old verifications can be repeated.
         let old = "DELETE FROM verified WHERE verified <
                    (SELECT verified FROM verified ORDER BY verified DESC LIMIT 1 OFFSET $1)";
         db.execute(old, values![MOST_VERIFIED])?;
-        // Other processes remember numbers of texts; this tells them to ask again.
+        // Other processes cache numbers of texts; this tells them to ask again.
         let next = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT)
                     WHERE name = 'generation'";
         db.execute(next, &[])?;
@@ -124,13 +124,13 @@ impl<D: Database> SqlStore<D> {
         })
     }
 
-    /// Removes the texts that no trial refers to.
+    /// Removes texts without references.
     fn remove_texts(&self) -> Result<u64> {
         let db = &self.db;
         let sql = "SELECT id, origin, detail, algorithm, schedule FROM trials
                    WHERE id > $1 ORDER BY id LIMIT $2";
         let mut used: HashSet<i64> = db.texts_of_others()?.into_iter().collect();
-        // A page in memory at a time: as many trials may stay as there are.
+        // One page in memory at a time, since many trials may stay.
         let mut after = None;
         loop {
             let page = values![after.unwrap_or(i64::MIN), PAGE];
@@ -151,7 +151,7 @@ impl<D: Database> SqlStore<D> {
         }
         let all: Vec<i64> = db.all("SELECT id FROM texts", &[], |row| row.get(0))?;
         let unused: Vec<i64> = all.into_iter().filter(|id| !used.contains(id)).collect();
-        // Many at a time: a server is asked once for all of them.
+        // Many per statement, to query a server once for all of them.
         unused.chunks(AT_ONCE).try_fold(0, |sum, ids| {
             let places: Vec<String> = (1..=ids.len()).map(|at| format!("${at}")).collect();
             let sql = format!("DELETE FROM texts WHERE id IN ({})", places.join(", "));

@@ -1,4 +1,4 @@
-//! [`Database`]: what the store asks of a connection. All that differs between databases is here.
+//! [`Database`]: the interface of a database connection, with all differences between databases.
 
 use std::time::Duration;
 
@@ -6,53 +6,54 @@ use super::row::{Read, Row, Value};
 use crate::error::{Error, Result};
 use crate::location::Location;
 
-/// Who else may write while a transaction lasts.
+/// Concurrent writers that a transaction permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Others that only add. SQLite lets nobody write at the same time anyway.
+    /// Others that only add. SQLite never permits a second writer.
     Adding,
-    /// Nobody: rows are removed, whose numbers others remember.
+    /// None: this transaction removes rows whose numbers others cache.
     Removing,
-    /// Nobody who makes tables: there are none yet.
+    /// None that create tables: there are none yet.
     Making,
 }
 
-/// A connection to a database. Parameters of statements are `$1` and so on, and first appear in their order.
+/// A connection to a database. Parameters of statements are `$1` and so on, and first appear in
+/// this order.
 pub trait Database {
-    /// How often a transaction is begun anew that another one was in the way of.
+    /// How often to retry a transaction after conflicts.
     const ATTEMPTS: u32;
 
-    /// What follows a query whose row nobody else may change until the transaction ends.
+    /// The suffix of a query that locks its row until the transaction ends.
     const FOR_UPDATE: &'static str;
 
     /// Where it is.
     fn location(&self) -> &Location;
 
-    /// A statement that makes tables, which [`crate::schema`] has in SQLite's words, in the words of this database.
+    /// Translates a `CREATE TABLE` statement of [`crate::schema`] from SQLite's SQL.
     fn words(&self, sql: &str) -> String;
 
-    /// The number of tables where records belong, and whether one of them is `meta`.
+    /// The number of tables in the place of records, and whether one of them is `meta`.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn tables(&self) -> Result<(u64, bool)>;
 
-    /// Runs statements that are not worth keeping, without parameters or results.
+    /// Runs statements once, without parameters or results.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn batch(&self, sql: &str) -> Result<()>;
 
-    /// Runs a statement; the number of rows that it changed.
+    /// Runs a statement; returns the number of changed rows.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64>;
 
-    /// Calls a function with each row of a query, until it says that this is enough.
+    /// Calls a function with each row of a query, until it returns that this is enough.
     ///
     /// # Errors
-    /// What the database says, and if the function cannot read a row.
+    /// If the database reports an error, or the function cannot read a row.
     fn each(
         &self,
         sql: &str,
@@ -60,28 +61,28 @@ pub trait Database {
         visit: &mut dyn FnMut(&Row) -> Read<bool>,
     ) -> Result<()>;
 
-    /// Begins a transaction, which [`Database::commit`] or [`Database::roll_back`] ends.
+    /// Begins a transaction; [`Database::commit`] or [`Database::roll_back`] ends it.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn begin(&self, access: Access) -> Result<()>;
 
-    /// Ends a transaction; what it wrote is on disk when this returns.
+    /// Commits a transaction; its writes are on disk when this returns.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn commit(&self) -> Result<()>;
 
-    /// Takes back what a transaction did, if there is one.
+    /// Rolls back a transaction, if there is one.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn roll_back(&self) -> Result<()>;
 
     /// The numbers of texts that others than trials refer to.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn texts_of_others(&self) -> Result<Vec<i64>>;
 
     /// The size of the records in bytes.
@@ -90,27 +91,27 @@ pub trait Database {
     /// If the database cannot be read.
     fn bytes(&self) -> Result<u64>;
 
-    /// Gives back the space of rows that were removed.
+    /// Frees the space of removed rows.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn give_back(&self) -> Result<()>;
 
-    /// How a query of two numbers is answered, in the words of the database.
+    /// The query plan of a query with two numbers, as the database prints it.
     ///
     /// # Errors
     /// If the database cannot be read.
     fn plan(&self, sql: &str) -> Result<String>;
 
-    /// Waits for others as long as this from now on.
+    /// Sets the lock timeout.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database reports an error.
     fn set_patience(&mut self, patience: Duration) -> Result<()>;
 }
 
-/// What is the same for all databases.
-pub(crate) trait Asking: Database {
+/// Helpers on top of [`Database`].
+pub(crate) trait DatabaseExt: Database {
     /// The first row of a query.
     fn one<T>(
         &self,
@@ -141,7 +142,7 @@ pub(crate) trait Asking: Database {
         Ok(all)
     }
 
-    /// Commits what went well and takes back what did not.
+    /// Commits on success, rolls back on error.
     fn end<T>(&self, result: Result<T>) -> Result<T> {
         let result = result.and_then(|value| self.commit().map(|()| value));
         if result.is_err() {
@@ -151,16 +152,16 @@ pub(crate) trait Asking: Database {
         result
     }
 
-    /// Does work in a transaction.
+    /// Runs work in a transaction.
     fn transaction<T>(&self, access: Access, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.begin(access)?;
         self.end(work())
     }
 
-    /// That the database holds something that this crate does not write.
+    /// The error for contents that this crate does not write.
     fn corrupt(&self, detail: impl Into<String>) -> Error {
         Error::corrupt(self.location(), detail)
     }
 }
 
-impl<D: Database + ?Sized> Asking for D {}
+impl<D: Database + ?Sized> DatabaseExt for D {}

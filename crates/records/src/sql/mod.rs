@@ -1,13 +1,13 @@
-//! [`SqlStore`]: records in tables, the same statements for every database.
+//! [`SqlStore`]: records in tables, with the same SQL for every database.
 //!
 //! | where | what |
 //! | --- | --- |
-//! | `database.rs` | [`Database`]: what is asked of a connection, and all that differs |
+//! | `database.rs` | [`Database`]: the connection, and all differences between databases |
 //! | `row.rs` | values and rows |
 //! | `apply.rs` | writing: events to rows |
 //! | `read.rs`, `near.rs`, `verified.rs` | reading: rows to records |
-//! | `texts.rs` | texts that are kept once each |
-//! | `collect.rs` | removing what nobody will look for |
+//! | `texts.rs` | texts, stored once each |
+//! | `collect.rs` | garbage collection |
 
 mod apply;
 mod collect;
@@ -34,7 +34,7 @@ use crate::model::{Declared, RunId, Trial, Verification};
 use crate::program::ProgramInfo;
 use crate::schema;
 use crate::store::{RunFilter, Store};
-use database::Asking as _;
+use database::DatabaseExt as _;
 use row::values;
 use texts::Texts;
 
@@ -44,22 +44,22 @@ pub struct SqlStore<D> {
     texts: Texts,
     /// The rows of runs and of their keys.
     runs: HashMap<RunId, (i64, i64)>,
-    /// The value of `generation` that the two above belong to.
+    /// The `generation` of the two caches above.
     generation: i64,
-    /// What was left out of answers.
+    /// Damaged records that were skipped.
     damage: RefCell<Vec<Damage>>,
-    /// Whether it is of an earlier version and cannot be written; views show it as one of this version.
+    /// Whether it is an unwritable older version; views make it look like this version.
     is_older: bool,
 }
 
 impl<D: Database> SqlStore<D> {
-    /// The store on a connection whose tables are there.
+    /// A store on a connection whose tables exist.
     pub(crate) fn on(db: D, is_older: bool) -> Self {
         let (texts, runs, damage) = (Texts::default(), HashMap::new(), RefCell::default());
         Self { db, texts, runs, generation: 0, damage, is_older }
     }
 
-    /// Notes that rows were removed; whoever remembers rows asks for this number first.
+    /// Drops caches if rows were removed; call this before using cached rows.
     fn refresh(&mut self) -> Result<()> {
         let generation = generation(&self.db)?;
         if generation != self.generation {
@@ -88,7 +88,7 @@ pub(crate) fn version(db: &impl Database) -> Result<Option<i64>> {
     }
     let sql = "SELECT value FROM meta WHERE name = 'tensorwright-schema'";
     let text: Option<String> = match db.one(sql, &[], |row| row.get(0)) {
-        // Another program's `meta` has other columns.
+        // The `meta` of another program has other columns.
         Err(Error::Database { .. }) => return Err(foreign()),
         other => other?,
     };
@@ -100,7 +100,7 @@ pub(crate) fn version(db: &impl Database) -> Result<Option<i64>> {
     Ok(Some(found))
 }
 
-/// Makes the tables, unless another process has done so meanwhile.
+/// Creates the tables, unless another process has done so meanwhile.
 pub(crate) fn create(db: &impl Database) -> Result<()> {
     db.transaction(Access::Making, || {
         if version(db)?.is_some() {
@@ -114,7 +114,7 @@ pub(crate) fn create(db: &impl Database) -> Result<()> {
     })
 }
 
-/// Brings the tables up to date, unless another process has done so meanwhile.
+/// Migrates the tables, unless another process has done so meanwhile.
 pub(crate) fn migrate(db: &impl Database) -> Result<()> {
     db.transaction(Access::Removing, || {
         let from = version(db)?.unwrap_or(schema::VERSION);

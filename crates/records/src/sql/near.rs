@@ -1,11 +1,11 @@
-//! Similar keys: where a search may begin, and why a lookup found nothing.
+//! Similar keys: starting points of searches, and reasons of misses.
 
 use std::collections::BTreeMap;
 
 use tensorwright_outcome::{Outcome, Tally};
 
 use super::SqlStore;
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::read::{self, KEY, KEY_COLUMNS, KEYS, PROGRAM};
 use super::row::values;
 use crate::answer::{Miss, Near};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::key::{Key, Part, machine_difference};
 use crate::program::ProgramInfo;
 
-/// Examples that a message lists.
+/// The most examples in a message.
 const EXAMPLES: usize = 4;
 
 /// A key of the same family.
@@ -24,9 +24,9 @@ struct Relative {
     differs: Vec<Part>,
 }
 
-/// The keys of the same program or family but for the key itself.
+/// The other keys of the same program or family.
 fn relatives<D: Database>(store: &SqlStore<D>, key: &Key) -> Result<Vec<Relative>> {
-    // Two lookups by index.
+    // Two index lookups.
     let sql = format!(
         "SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} WHERE p.family = $1
          UNION SELECT k.id, {KEY}, {PROGRAM} FROM {KEYS} WHERE p.hash = $2"
@@ -50,8 +50,8 @@ pub(super) fn nearest<D: Database>(
     limit: usize,
 ) -> Result<Vec<Near>> {
     let mut relatives = relatives(store, key)?;
-    // A part that differs weighs more than all after it: `Part` is in that order, and a list that
-    // begins later or ends sooner is less than one that does not.
+    // A part that differs outweighs all after it: `Part` is in that order, and a list that starts
+    // later or ends earlier is less.
     relatives.sort_by(|a, b| {
         let by_parts = weight(&a.differs).cmp(&weight(&b.differs));
         let by_sizes =
@@ -70,8 +70,8 @@ pub(super) fn nearest<D: Database>(
     Ok(near)
 }
 
-/// How much it matters that parts differ: a schedule suits another precision or compiler well, other
-/// threads less, another machine still less, and other sizes least.
+/// The weight of differences: a schedule suits another precision or compiler well, another number
+/// of threads less, another machine still less, and other sizes least.
 fn weight(differs: &[Part]) -> u32 {
     let one = |part: &Part| match part {
         Part::Precision => 1,
@@ -84,14 +84,14 @@ fn weight(differs: &[Part]) -> u32 {
     differs.iter().map(one).sum()
 }
 
-/// How far sizes are apart: the sum of the factors between them, as logarithms.
+/// The distance of sizes: the sum of the absolute logarithms of their ratios.
 fn distance(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> f64 {
     let log = |value: i64| (value.unsigned_abs() as f64).ln_1p();
     let apart = |(a, b): (i64, i64)| (log(a) - log(b)).abs();
     if a.keys().eq(b.keys()) {
         return a.values().copied().zip(b.values().copied()).map(apart).sum();
     }
-    // Other names of the same computation: the product of all sizes is all that can be compared.
+    // With other names, only the products of all sizes can be compared.
     let all = |sizes: &BTreeMap<String, i64>| sizes.values().copied().map(log).sum::<f64>();
     (all(a) - all(b)).abs()
 }
@@ -118,7 +118,7 @@ fn nothing_measured(tally: &Tally) -> Miss {
     Miss {
         part: None,
         message: format!(
-            "the key is known, but no trial was measured to its end ({}{})",
+            "it has been tuned, but no trial succeeded ({}{})",
             tally_words(tally),
             reason.unwrap_or_default()
         ),
@@ -129,7 +129,7 @@ fn nothing_measured(tally: &Tally) -> Miss {
 fn never_tuned() -> Miss {
     Miss {
         part: Some(Part::Program),
-        message: "no program of this form has been tuned, with any sizes".into(),
+        message: "this program has not been tuned, with any sizes".into(),
         help:
             "tune it; if it was tuned before, its statements or types have changed since, or its \
                records are in another file (--db, TENSORWRIGHT_DB)"
@@ -149,7 +149,7 @@ fn other_sizes(relatives: &[Relative]) -> Miss {
     }
 }
 
-/// The same program elsewhere: one message per part, about the keys that are nearest.
+/// The same program under other keys: one message per part, about the nearest keys.
 fn other_circumstances(key: &Key, same: &[&Relative]) -> Vec<Miss> {
     let least = same.iter().map(|relative| weight(&relative.differs)).min().unwrap_or_default();
     let nearest: Vec<&&Relative> =
@@ -208,7 +208,7 @@ fn size_words(program: &ProgramInfo) -> String {
     if sizes.is_empty() { program.def.clone() } else { sizes.join(",") }
 }
 
-/// A list that says how much it leaves out.
+/// A list that tells how many entries it omits.
 fn listed(all: &[String], between: &str) -> String {
     let shown = all[..all.len().min(EXAMPLES)].join(between);
     match all.len().saturating_sub(EXAMPLES) {
@@ -217,7 +217,7 @@ fn listed(all: &[String], between: &str) -> String {
     }
 }
 
-/// What became of the trials of a key.
+/// The outcomes of the trials of a key.
 fn tally<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Tally> {
     let sql = "SELECT t.seconds, t.detail FROM trials t JOIN runs r ON r.id = t.run_id
                WHERE r.key_id = $1";
@@ -237,7 +237,7 @@ fn tally<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Tally> {
     Ok(tally)
 }
 
-/// A tally in words, or that there is nothing to tally.
+/// A tally in words, or `no trials`.
 fn tally_words(tally: &Tally) -> String {
     if tally.total() == 0 { "no trials".to_owned() } else { tally.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Reading: rows to records.
+//! Reads records from rows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use tensorwright_lang::precision::Precision;
 use tensorwright_outcome::{Outcome, Timing};
 
 use super::SqlStore;
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::row::{Read, Row, values};
 use crate::answer::{Best, Damage, KeySummary, RunSummary};
 use crate::codec;
@@ -20,10 +20,10 @@ use crate::store::RunFilter;
 /// The columns of a key, of `keys k` and `programs p`.
 pub(super) const KEY: &str = "p.hash, p.family, k.target, k.threads, k.compiler, k.precision";
 
-/// How many they are.
+/// The number of these columns.
 pub(super) const KEY_COLUMNS: usize = 6;
 
-/// How `keys k` and `programs p` belong together.
+/// The join of `keys k` and `programs p`.
 pub(super) const KEYS: &str = "keys k JOIN programs p ON p.id = k.program_id";
 
 /// The columns of a program, of `programs p`.
@@ -33,7 +33,7 @@ pub(super) const PROGRAM: &str = "p.hash, p.family, p.def, p.sizes, p.text, p.fl
 const TRIAL: &str = "number, origin, point, schedule, kind, cut, seconds, raw_seconds, spread, \
                      runs, roofline, detail, elapsed, algorithm";
 
-/// The query for the fastest trials of a key. The index `trials_best` is in its order.
+/// The query for the fastest trials of a key, in the order of the index `trials_best`.
 pub(super) fn fastest() -> String {
     format!(
         "SELECT run_id, number FROM trials WHERE key_id = $1 AND {ELIGIBLE}
@@ -66,7 +66,7 @@ pub(super) fn key(row: &Row, at: usize) -> Read<Key> {
         target: row.get(at + 2)?,
         threads: row.get(at + 3)?,
         compiler: row.get(at + 4)?,
-        // What is unknown may have used any algorithm.
+        // An unknown precision may have used any algorithm.
         precision: precision.parse().unwrap_or(Precision::Fast),
     })
 }
@@ -84,12 +84,12 @@ pub(super) fn program_at(row: &Row, at: usize) -> Read<ProgramInfo> {
     })
 }
 
-/// Sizes as they are written; none if somebody has written something else.
+/// Parses sizes; empty if malformed.
 fn sizes(text: &str) -> BTreeMap<String, i64> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// JSON as it is written; a text if somebody has written something else.
+/// Parses JSON; a string if malformed.
 fn json(text: String) -> serde_json::Value {
     serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
 }
@@ -100,8 +100,7 @@ pub(super) fn program<D: Database>(db: &D, hash: &str) -> Result<Option<ProgramI
     db.one(&sql, values![hash], |row| program_at(row, 0))
 }
 
-/// Trials that are looked at for each that is wanted: several have the same schedule, and damaged ones
-/// are left out.
+/// Trials to read per requested one: several have the same schedule, and damaged ones are skipped.
 const SPARE: usize = 4;
 
 /// The best of a key's row.
@@ -135,8 +134,7 @@ pub(super) fn ranked<D: Database>(
     Ok(bests)
 }
 
-/// The declared winner of a key's row. Should its row be gone or damaged, the fastest of the others
-/// counts.
+/// The declared winner of a key's row; if its row is gone or damaged, the fastest of the others.
 fn winner<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Option<Best>> {
     let db = &store.db;
     let sql = "SELECT b.run_id, r.uid, b.number, b.seconds, b.against, b.declared, b.replaces
@@ -151,8 +149,7 @@ fn winner<D: Database>(store: &SqlStore<D>, key_row: i64) -> Result<Option<Best>
     }))
 }
 
-/// A trial that can be used. One that is damaged is left out, which whoever asks for
-/// [damage](crate::Store::damage) is told.
+/// A usable trial. A damaged one is skipped and reported by [`damage`](crate::Store::damage).
 pub(super) fn sound<D: Database>(
     store: &SqlStore<D>,
     run_row: i64,
@@ -167,9 +164,9 @@ pub(super) fn sound<D: Database>(
     Ok(row.and_then(|row| usable(store, &id, row)).map(|trial| (id, trial)))
 }
 
-/// The trial of a row, or a note that it is damaged.
+/// The trial of a row; records damage.
 fn usable<D: Database>(store: &SqlStore<D>, id: &TrialId, row: TrialRow) -> Option<Trial> {
-    /// Notes that are kept until somebody asks.
+    /// The most damage reports to keep.
     const MOST: usize = 100;
     match row.into_trial(store) {
         Ok(trial) => Some(trial),
@@ -206,7 +203,7 @@ pub(super) fn declared<D: Database>(store: &SqlStore<D>) -> Result<Vec<(Key, Dec
     store.db.all(&sql, &[], |row| Ok((key(row, 0)?, declared_at(row, KEY_COLUMNS)?)))
 }
 
-/// Every key of which trials were removed.
+/// Every key with removed trials.
 pub(super) fn removed<D: Database>(db: &D) -> Result<Vec<(Key, Vec<u64>)>> {
     let sql = format!(
         "SELECT {KEY}, x.kind, x.count FROM removed x
@@ -227,7 +224,7 @@ pub(super) fn removed<D: Database>(db: &D) -> Result<Vec<(Key, Vec<u64>)>> {
     Ok(keys)
 }
 
-/// A trial as its row has it.
+/// The columns of a trial.
 struct TrialRow {
     number: i64,
     origin: i64,
@@ -368,10 +365,10 @@ fn run_summary(row: &Row) -> Read<RunSummary> {
     })
 }
 
-/// Every key with what is known for it.
+/// Every key with its results.
 pub(super) fn keys<D: Database>(store: &SqlStore<D>) -> Result<Vec<KeySummary>> {
     let db = &store.db;
-    // By run first: the index on runs and numbers answers that without the rows.
+    // Grouped by run first: the index on runs and numbers answers that without the rows.
     let counts = "SELECT r.key_id, count(*), CAST(coalesce(sum(t.trials), 0) AS BIGINT)
                   FROM runs r
                   LEFT JOIN (SELECT run_id, count(*) AS trials FROM trials GROUP BY run_id) t

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a parameter of a statement is given.
+/// The value of a statement's parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// Nothing.
@@ -17,7 +17,7 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a column of a row holds.
+/// The value of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     /// Nothing.
@@ -36,11 +36,11 @@ pub(crate) enum Cell {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(pub(crate) Vec<Cell>);
 
-/// A column that is not what this crate writes.
+/// A column with an unexpected value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch(String);
 
-/// What is read from a row.
+/// The result of reading a row.
 pub(crate) type Read<T> = Result<T, Mismatch>;
 
 impl fmt::Display for Mismatch {
@@ -68,9 +68,9 @@ impl Row {
     }
 }
 
-/// What a column can be read as.
+/// Types that columns can be read as.
 pub(crate) trait FromCell: Sized {
-    /// What it is, in words.
+    /// The name of the type.
     const WANTED: &'static str;
 
     /// The value of a cell; `None` if it is something else.

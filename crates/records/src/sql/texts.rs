@@ -1,5 +1,6 @@
-//! Texts that are kept once each: lines of schedules, names of strategies, what failed candidates
-//! said.
+//! The table of texts, each stored once.
+//!
+//! It has lines of schedules, names of strategies, and messages of failed candidates.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -7,20 +8,20 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::row::{Value, values};
 use crate::codec;
 use crate::error::Result;
 
-/// Texts that are remembered before memory is given back.
+/// The most cached texts.
 const REMEMBERED: usize = 100_000;
 
-/// Texts that are asked for by one statement.
+/// Texts per query.
 const AT_ONCE: usize = 200;
 
 type Hash = [u8; 16];
 
-/// What is remembered of the table of texts.
+/// A cache of the table of texts.
 #[derive(Default)]
 pub(crate) struct Texts {
     ids: HashMap<Hash, i64>,
@@ -28,14 +29,14 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Forgets everything: numbers may have been given back, by a transaction that failed or by
-    /// another process that removed texts.
+    /// Clears the cache: a failed transaction, or another process that removes texts, may have
+    /// freed the numbers.
     pub(crate) fn forget(&mut self) {
         self.ids.clear();
         self.texts.get_mut().clear();
     }
 
-    /// The number of a text, which is written if it is new. Call it inside a transaction.
+    /// The number of a text, which is inserted if new. Call it inside a transaction.
     pub(crate) fn number(&mut self, db: &impl Database, text: &str) -> Result<i64> {
         let hash = hash(text);
         if let Some(id) = self.ids.get(&hash) {
@@ -47,7 +48,7 @@ impl Texts {
         let find = || db.one(known, values![&hash[..]], |row| row.get(0));
         let id = match find()? {
             Some(id) => id,
-            // Nothing is returned if another writer was quicker.
+            // No row comes back if another writer has inserted it first.
             None => match db.one(add, values![&hash[..], text], |row| row.get(0))? {
                 Some(id) => id,
                 None => find()?.ok_or_else(|| db.corrupt("a text got no number"))?,
@@ -60,8 +61,8 @@ impl Texts {
         Ok(id)
     }
 
-    /// Learns the numbers of texts, those that are new after writing them. In one order, so that writers never wait for
-    /// each other in a circle; and many at a time, so that a server is asked seldom.
+    /// Caches the numbers of texts and inserts new ones: in sorted order, so that writers cannot
+    /// deadlock, and many per query.
     pub(crate) fn learn<'t>(
         &mut self,
         db: &impl Database,
@@ -90,7 +91,7 @@ impl Texts {
         self.find(db, &mut unknown)
     }
 
-    /// Remembers the numbers of texts that are in the table, and takes them out of those that are not known.
+    /// Caches the numbers of texts that are in the table, and removes them from `unknown`.
     fn find(&mut self, db: &impl Database, unknown: &mut BTreeMap<Hash, &str>) -> Result<()> {
         let hashes: Vec<Hash> = unknown.keys().copied().collect();
         for some in hashes.chunks(AT_ONCE) {
@@ -139,7 +140,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// The text of lines whose numbers are given as bytes.
+    /// The text of encoded line numbers.
     pub(crate) fn joined(&self, db: &impl Database, lines: &[u8]) -> Result<String> {
         let lines = codec::decode(lines)
             .ok_or_else(|| db.corrupt("the lines of a schedule are not a list of numbers"))?;
@@ -154,7 +155,7 @@ pub(super) fn hex(text: &str) -> String {
     hash(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Half of a SHA-256: no two texts that anybody ever writes have the same.
+/// Half of a SHA-256: collisions do not occur in practice.
 fn hash(text: &str) -> Hash {
     let digest = Sha256::digest(text.as_bytes());
     let mut hash = Hash::default();

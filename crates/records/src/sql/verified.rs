@@ -1,12 +1,12 @@
-//! Which schedules were compared with the reference, by whom, and whether they agreed.
+//! Verdicts of installations on schedules.
 
-use super::database::{Asking, Database};
+use super::database::{Database, DatabaseExt};
 use super::row::values;
 use super::texts;
 use crate::error::Result;
 use crate::model::{Verification, now};
 
-/// What came of a verification, if there was one.
+/// The verdict, if there is one.
 pub(super) fn look_up<D: Database>(db: &D, what: &Verification) -> Result<Option<bool>> {
     let sql = "SELECT passed FROM verified WHERE program = $1 AND schedule = $2 AND target = $3
                AND threads = $4 AND compiler = $5 AND installation = $6";
@@ -18,8 +18,7 @@ pub(super) fn look_up<D: Database>(db: &D, what: &Verification) -> Result<Option
     Ok(found.map(|passed| passed != 0))
 }
 
-/// Remembers a verification. Processes that verify the same at the same time agree, or the failure
-/// stays.
+/// Stores a verdict. Concurrent verdicts agree, or the failure stays.
 pub(super) fn note<D: Database>(db: &D, what: &Verification, passed: bool) -> Result<()> {
     let sql = "INSERT INTO verified
                  (program, schedule, target, threads, compiler, installation, passed, verified)

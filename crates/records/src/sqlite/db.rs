@@ -1,4 +1,4 @@
-//! [`Sqlite`]: a file whose errors say which one they are about.
+//! [`Sqlite`]: an SQLite file whose errors name it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,24 +8,24 @@ use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
 
 use crate::error::{Error, Result};
 use crate::location::Location;
-use crate::options::Options;
-use crate::sql::database::Asking as _;
+use crate::sql::database::DatabaseExt as _;
 use crate::sql::row::{Cell, Mismatch, Read, Row, Value, values};
 use crate::sql::{Access, Database};
+use crate::store_options::StoreOptions;
 
-/// Prepared statements that are kept.
+/// The most prepared statements to keep.
 const STATEMENTS: usize = 64;
 
-/// Refuses what is there and no file: SQLite would wait for ever for somebody to write to a pipe.
+/// Rejects existing paths that are not files: SQLite would wait forever for a pipe.
 fn refuse_special(path: &Path) -> std::result::Result<(), String> {
     match std::fs::metadata(path) {
         Ok(about) if about.is_dir() => Err("it is a directory".to_owned()),
-        Ok(about) if !about.is_file() => Err("it is a pipe or a device and no file".to_owned()),
+        Ok(about) if !about.is_file() => Err("it is a pipe or a device, not a file".to_owned()),
         _ => Ok(()),
     }
 }
 
-/// A file of SQLite.
+/// An SQLite file.
 pub struct Sqlite {
     connection: Connection,
     path: PathBuf,
@@ -34,8 +34,8 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or makes a file. Nothing is read or written yet.
-    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self> {
+    /// Opens or creates a file. Nothing is read or written yet.
+    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
             std::fs::create_dir_all(directory).map_err(|error| cannot(error.to_string()))?;
@@ -52,13 +52,13 @@ impl Sqlite {
         Ok(Self::on(connection, path, options))
     }
 
-    /// Opens a file that cannot be written, nor anything beside it. SQLite's log needs files of its own
-    /// otherwise.
-    pub(crate) fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
+    /// Opens a file in an unwritable directory; otherwise SQLite's log needs files of its own.
+    pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
         let cannot = |reason: String| Error::CannotOpen { at: path.into(), reason };
         refuse_special(path).map_err(cannot)?;
         let whole = path.canonicalize().map_err(|error| cannot(error.to_string()))?;
-        let whole = whole.to_str().ok_or_else(|| cannot("its path is no text".to_owned()))?;
+        let whole =
+            whole.to_str().ok_or_else(|| cannot("its path is not valid text".to_owned()))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -68,13 +68,13 @@ impl Sqlite {
         Ok(Self::on(connection, path, options))
     }
 
-    fn on(connection: Connection, path: &Path, options: &Options) -> Self {
+    fn on(connection: Connection, path: &Path, options: &StoreOptions) -> Self {
         let (location, path) = (path.into(), path.to_owned());
         Self { connection, path, location, patience: options.busy_timeout }
     }
 
-    /// Does work until it is not refused for being busy any more, or patience ends. For the few
-    /// statements that SQLite refuses at once instead of waiting.
+    /// Retries work while SQLite is busy, until the timeout: for the few statements that SQLite
+    /// refuses at once instead of waiting.
     pub(crate) fn patiently<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let start = Instant::now();
         loop {
@@ -93,7 +93,7 @@ impl Sqlite {
 }
 
 impl Database for Sqlite {
-    /// Whoever writes waits for others before it begins.
+    /// Writers wait for others before they begin.
     const ATTEMPTS: u32 = 1;
 
     /// Nobody else writes during a transaction.
@@ -203,7 +203,8 @@ impl ToSql for Value<'_> {
     }
 }
 
-/// What a column holds. A text that is no UTF-8 is bytes, which is told where a text is wanted.
+/// Converts a column. A text with invalid UTF-8 becomes bytes, which are an error where text is
+/// expected.
 fn cell(value: ValueRef<'_>) -> Cell {
     match value {
         ValueRef::Null => Cell::Null,
@@ -217,7 +218,7 @@ fn cell(value: ValueRef<'_>) -> Cell {
     }
 }
 
-/// A path as a URI has it: whatever could mean something else is a number.
+/// Percent-encodes a path for a URI.
 fn in_uri(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
     let one = |byte: u8| {

@@ -1,4 +1,4 @@
-//! Which other processes hold locks on a database, where the system says (Linux: `/proc/locks`).
+//! Finds other processes that lock a database (Linux: `/proc/locks`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

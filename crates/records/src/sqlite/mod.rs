@@ -1,4 +1,4 @@
-//! [`SqliteStore`]: records in one file that several processes share.
+//! [`SqliteStore`]: records in one SQLite file, shared by processes.
 
 mod db;
 mod holders;
@@ -10,27 +10,27 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::location::Location;
-use crate::options::Options;
 use crate::schema;
-use crate::sql::database::Asking as _;
+use crate::sql::database::DatabaseExt as _;
 use crate::sql::{Database as _, SqlStore, create, migrate, version};
+use crate::store_options::StoreOptions;
 
 /// Records in one SQLite file.
 pub type SqliteStore = SqlStore<Sqlite>;
 
 impl SqliteStore {
-    /// Opens a file of records; makes it, and its directory, if there is none.
+    /// Opens a file of records; creates it and its directory if missing.
     ///
     /// # Errors
     /// If the file cannot be opened, is something else, is damaged or comes from a newer version.
-    pub fn open(path: &Path, options: Options) -> Result<Self> {
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Self> {
         let db = Sqlite::open(path, &options)?;
-        // Who the file belongs to is asked before anything about it is changed.
+        // Check the owner of the file before changing anything.
         let version = version(&db)?;
         let synchronous = if options.durable { "FULL" } else { "NORMAL" };
-        // SQLite does not wait for others when it changes the mode of a file.
+        // SQLite does not wait for locks when it changes the journal mode.
         db.patiently(|| db.batch("PRAGMA journal_mode = WAL"))?;
-        // Only `collect` removes rows, and it removes none that others refer to.
+        // Only `collect` removes rows, and only those without references.
         db.batch(&format!("PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = OFF"))?;
         if let Some(bytes) = options.max_bytes {
             let page: i64 = db.one("PRAGMA page_size", &[], |row| row.get(0))?.unwrap_or(4096);
@@ -40,7 +40,7 @@ impl SqliteStore {
         match version {
             None => create(&db)?,
             Some(version) if version < schema::VERSION => match migrate(&db) {
-                // An older file that cannot be written is read as it is.
+                // An unwritable older file is read as it is.
                 Err(Error::ReadOnly { .. } | Error::Full { .. }) => {}
                 result => result?,
             },
@@ -49,11 +49,11 @@ impl SqliteStore {
         Self::as_it_is(db)
     }
 
-    /// Opens a file of records to look at, where neither it nor anything beside it can be written.
+    /// Opens a file of records read-only, where neither it nor its directory is writable.
     ///
     /// # Errors
     /// If the file cannot be opened, is something else, is damaged or comes from a newer version.
-    pub fn open_read_only(path: &Path, options: &Options) -> Result<Self> {
+    pub fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
         let db = Sqlite::open_read_only(path, options)?;
         match version(&db)? {
             Some(_) => Self::as_it_is(db),

@@ -1,4 +1,4 @@
-//! CSV: one line per trial with everything about it, for spreadsheets and data frames.
+//! CSV export: one line per trial, for spreadsheets and data frames.
 
 use std::io::Write;
 use std::path::Path;
@@ -39,10 +39,10 @@ const COLUMNS: [&str; 26] = [
     "schedule",
 ];
 
-/// Writes the trials of the runs that are meant. The number of trials is returned.
+/// Writes the trials of the selected runs; returns their number.
 ///
 /// # Errors
-/// If the database cannot be read, or the file, whose name is for the message, not written.
+/// If the database cannot be read or the file, whose name is for messages, cannot be written.
 pub fn write_csv(
     store: &dyn Store,
     runs: &RunFilter,
@@ -98,14 +98,14 @@ fn fields(run: &RunSummary, trial: &Trial) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// The values of a point with the names of their parameters, as the run wrote them down: `C.m=8; unroll=4`.
-/// A value that it did not write down is its rank, `#3`.
+/// The values of a point with the recorded names of their parameters: `C.m=8; unroll=4`. A value
+/// that was not recorded is shown as its rank, `#3`.
 fn values(meta: &Value, trial: &Trial) -> String {
     let mut algorithms = meta.get("algorithms").and_then(Value::as_array).into_iter().flatten();
     let own = |algorithm: &&Value| {
         algorithm.get("name").and_then(Value::as_str) == Some(trial.algorithm.as_str())
     };
-    // Older runs have one space, without a name.
+    // Older runs have one unnamed space.
     let space = algorithms.find(own).unwrap_or(meta);
     let parameters = space.get("parameters").and_then(Value::as_array);
     let Some(parameters) = parameters else { return String::new() };

@@ -1,4 +1,4 @@
-//! JSON lines: one [`Event`] per line, in an order in which they can be applied.
+//! JSON lines: one [`Event`] per line, in an order that can be applied.
 //!
 //! ```text
 //! {"program":{"hash":"3f…","family":"a0…","def":"gemm","sizes":{"K":64,"M":64,"N":64},…}}
@@ -16,32 +16,32 @@ use crate::error::{Error, Result};
 use crate::event::{Applied, Event, MAX_TEXT};
 use crate::store::{RunFilter, Store, each_of_run};
 
-/// The longest line that is read. JSON may write a character as six.
+/// The longest accepted line. JSON may encode a character in six.
 pub const MAX_LINE: usize = 8 * MAX_TEXT;
 
-/// Bad lines that are listed one by one; the rest is counted only.
+/// The most bad lines to list; the rest are only counted.
 const MOST_BAD: usize = 100;
 
-/// Events of a transaction.
+/// Events per transaction.
 const BATCH: usize = 5000;
 
-/// Bytes of the lines of a transaction.
+/// Bytes of lines per transaction.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// What an import found.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Records that were added.
+    /// The number of added records.
     pub added: u64,
-    /// Records that were there already.
+    /// The number of records that existed already.
     pub known: u64,
-    /// Lines that could not be used.
+    /// The number of unusable lines.
     pub bad: u64,
     /// The first of them.
     pub bad_lines: Vec<BadLine>,
 }
 
-/// A line that could not be used.
+/// An unusable line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BadLine {
     /// Its number, from one.
@@ -59,10 +59,10 @@ impl Imported {
     }
 }
 
-/// Writes the runs that are meant with all that belongs to them.
+/// Writes the selected runs with all their records.
 ///
 /// # Errors
-/// If the database cannot be read, or the file, whose name is for the message, not written.
+/// If the database cannot be read or the file, whose name is for messages, cannot be written.
 pub fn write_lines(
     store: &dyn Store,
     runs: &RunFilter,
@@ -109,11 +109,11 @@ pub fn write_lines(
     Ok(lines)
 }
 
-/// Reads what [`write_lines`] wrote. Bad lines are left out and reported; the others are imported.
+/// Imports the lines of [`write_lines`]. Bad lines are skipped and reported.
 ///
 /// # Errors
-/// If the file, whose name is for the message, cannot be read, or the database not written. What was
-/// written by then stays, and the import may be repeated.
+/// If the file, whose name is for messages, cannot be read, or the database cannot be written.
+/// Records written by then stay, and the import can be repeated.
 pub fn read_lines(
     store: &mut dyn Store,
     input: &mut dyn BufRead,

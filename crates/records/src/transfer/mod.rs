@@ -1,4 +1,4 @@
-//! Moving records: JSON lines, which lose nothing, and CSV for spreadsheets.
+//! Export and import: lossless JSON lines, and CSV for spreadsheets.
 
 mod csv;
 mod lines;

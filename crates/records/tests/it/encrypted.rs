@@ -1,4 +1,4 @@
-//! Connections that are encrypted, certificates and passwords.
+//! Encrypted connections, certificates and passwords.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{begin, key, measured, program, quick};
 use tensorwright_records::postgres::{Client, Settings};
-use tensorwright_records::{Error, Location, Options, open_at};
+use tensorwright_records::{Error, Location, StoreOptions, open_at};
 use tensorwright_testkit::postgres::{Server, port};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ impl Certificates {
         made
     }
 
-    /// A certificate that the first authority signs.
+    /// A certificate signed by the first authority.
     fn sign(&self, file: &str, name: &str) {
         let (key, request) = (format!("{file}.key"), format!("{file}.csr"));
         let (signed, names) = (format!("{file}.crt"), format!("{file}.names"));
@@ -105,7 +105,7 @@ impl Certificates {
 
 fn open(url: &str) -> Result<(), Error> {
     let Ok(place) = url.parse();
-    let options = Options { busy_timeout: Duration::from_secs(3), ..quick() };
+    let options = StoreOptions { busy_timeout: Duration::from_secs(3), ..quick() };
     open_at(&place, options).map(|_| ())
 }
 
@@ -119,7 +119,7 @@ fn a_connection_is_encrypted_checked_and_signed_in() {
     let root = Client::connect(&Settings::of(&url).unwrap(), LIMIT).unwrap();
     let sql = "CREATE ROLE ann LOGIN SUPERUSER PASSWORD 'open sesame'; ALTER SYSTEM SET ssl = on";
     root.batch(sql, LIMIT).unwrap_or_else(|error| {
-        // Statements that change the system stand alone.
+        // `ALTER SYSTEM` must be a statement of its own.
         root.batch("CREATE ROLE ann LOGIN SUPERUSER PASSWORD 'open sesame'", LIMIT).unwrap();
         root.batch("ALTER SYSTEM SET ssl = on", LIMIT).unwrap_or_else(|_| unreachable!("{error}"));
     });
@@ -141,7 +141,7 @@ fn a_connection_is_encrypted_checked_and_signed_in() {
     let roots = format!("&sslrootcert={}", at("ca.crt"));
     let ann = format!("&sslcert={}&sslkey={}", at("ann.crt"), at("ann.key"));
 
-    // All of it: encrypted, checked, with a certificate, a password, and one bound to the other.
+    // Everything: encryption, checks, a client certificate, a password, and channel binding.
     let good = url("localhost", &format!("{roots}{ann}&channel_binding=require"));
     let Ok(place) = good.parse::<Location>();
     let mut store = open_at(&place, quick()).unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong with files: locks, full disks, damage, other programs' files.
+//! Faults of files: locks, full disks, damage, foreign files.
 
 use std::fs;
 use std::path::Path;
@@ -10,23 +10,23 @@ use rusqlite::Connection;
 use tensorwright_outcome::Outcome;
 use tensorwright_random::SplitMix;
 use tensorwright_records::{
-    Error, Journal, Kept, Options, RunFilter, RunId, RunInfo, SqliteStore, Store, Trial,
+    Error, Journal, Kept, RunFilter, RunId, RunInfo, SqliteStore, Store, StoreOptions, Trial,
 };
 
 fn open(path: &Path) -> Result<SqliteStore, Error> {
     SqliteStore::open(path, quick())
 }
 
-fn impatient() -> Options {
-    Options { busy_timeout: Duration::from_millis(50), ..quick() }
+fn impatient() -> StoreOptions {
+    StoreOptions { busy_timeout: Duration::from_millis(50), ..quick() }
 }
 
-/// A message, whole: what is wrong and what to do.
+/// A whole message: the error and its help.
 fn message(error: &Error) -> String {
     format!("{error}\nhelp: {}", error.help())
 }
 
-/// The error of whatever opens and reads a file.
+/// The error of opening and reading a file.
 fn failure(path: &Path) -> Error {
     let read = || {
         let store = open(path)?;
@@ -121,7 +121,7 @@ fn what_a_killed_process_left_waiting_is_written_by_the_next() {
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Waiting));
     assert_eq!(journal.insert(&info.id, &measured(0, 1.0)), Ok(Kept::Waiting));
     assert_eq!(journal.insert(&info.id, &measured(1, 1.0)), Ok(Kept::Waiting));
-    // Killed: no destructor runs, and the last line is half written.
+    // Simulate a kill: no destructor runs, and the last line is half written.
     let pending = journal.pending_path();
     std::mem::forget(journal);
     let mut text = fs::read(&pending).unwrap();
@@ -167,7 +167,7 @@ fn a_journal_goes_on_without_any_usable_database() {
 }
 
 /// Writes until the database is full, frees space, and goes on.
-fn fill_up(scratch: &Scratch, options: Options, make_room: &dyn Fn()) {
+fn fill_up(scratch: &Scratch, options: StoreOptions, make_room: &dyn Fn()) {
     let program = program(64);
     let info = RunInfo::new("random", 1);
     let mut journal = Journal::new(scratch.location().clone(), options).unwrap();
@@ -201,14 +201,14 @@ fn fill_up(scratch: &Scratch, options: Options, make_room: &dyn Fn()) {
 #[test]
 fn a_limit_of_size_loses_nothing() {
     let scratch = Scratch::new();
-    fill_up(&scratch, Options { max_bytes: Some(300 << 10), ..quick() }, &|| ());
+    fill_up(&scratch, StoreOptions { max_bytes: Some(300 << 10), ..quick() }, &|| ());
 }
 
 /// The environment variable that makes `inside_a_tiny_disk` do its work.
 const TINY_DISK: &str = "TENSORWRIGHT_TEST_TINY_DISK";
 
-/// A disk that is really full: a file system of 2 MiB in a name space of our own. Where the system
-/// does not allow that, `a_limit_of_size_loses_nothing` has shown the same with a limit of SQLite's.
+/// A really full disk: a file system of 2 MiB in a private mount name space. If the system does not
+/// allow that, `a_limit_of_size_loses_nothing` has tested the same with a limit of SQLite's.
 #[test]
 fn a_full_disk_loses_nothing() {
     let scratch = Scratch::new();
@@ -235,7 +235,7 @@ fn inside_a_tiny_disk() {
         return;
     }
     let scratch = Scratch::new();
-    // The journal writes to the same disk: what it cannot save stays in memory.
+    // The journal writes to the same disk: events it cannot save stay in memory.
     let ballast = scratch.path().join("ballast");
     fs::write(&ballast, vec![1; 1 << 20]).unwrap();
     fill_up(&scratch, quick(), &|| fs::remove_file(&ballast).unwrap());
@@ -325,7 +325,7 @@ fn a_newer_schema_is_left_alone() {
 fn a_place_that_cannot_be_written_is_an_error() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("file"), "").unwrap();
-    // Below a file, a directory itself, and where the system lets nobody write.
+    // Below a file, a directory itself, and where the system denies writing.
     let places = [
         scratch.path().join("file/records.sqlite3"),
         scratch.path().to_owned(),

@@ -1,19 +1,21 @@
-//! Files that earlier versions wrote: `older/schema1.sqlite3` was written by the code of 0.1.0 when the schema was at version 1. Versions 2 and 3
-//! are made from it by the statements that they were once migrated with.
+//! Opens and migrates files of earlier versions.
+//!
+//! The code of 0.1.0 wrote `older/schema1.sqlite3`, with schema version 1. Versions 2 and 3 are
+//! made from it by their original migration statements.
 
 use std::path::{Path, PathBuf};
 
 use tensorwright_lang::precision::Precision;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{
-    Key, Options, Origin, RunFilter, RunId, SqliteStore, Store, open_existing, schema,
+    Key, Origin, RunFilter, RunId, SqliteStore, Store, StoreOptions, open_existing, schema,
 };
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/older/schema1.sqlite3")
 }
 
-/// A copy of the file, brought to a version of the schema by the statements between it and the first.
+/// A copy of the file, migrated to a version of the schema.
 fn copy(folder: &Path, version: i64) -> PathBuf {
     let path = folder.join(format!("schema{version}.sqlite3"));
     std::fs::copy(file(), &path).unwrap();
@@ -35,12 +37,12 @@ fn version_of(path: &Path) -> String {
     connection.query_row(asked, [], |row| row.get(0)).unwrap()
 }
 
-/// The records as they were written, whatever the version of the file.
+/// Checks the records, whatever the version of the file.
 fn check(store: &dyn Store) {
     let keys = store.keys().unwrap();
     let mut precisions: Vec<Precision> = keys.iter().map(|summary| summary.key.precision).collect();
     precisions.sort_by_key(|precision| precision.name());
-    // What was kept without a word was computed with whatever numbers were fastest.
+    // Records without a precision could have used any algorithm.
     assert_eq!(precisions, [Precision::Exact, Precision::Fast]);
     let key = |precision| -> Key {
         keys.iter()
@@ -51,7 +53,7 @@ fn check(store: &dyn Store) {
     let (fast, exact) = (key(Precision::Fast), key(Precision::Exact));
     assert_eq!(fast.compiler, "0.1.0 llvm-19");
     assert_eq!(exact.compiler, "0.1.0 llvm-19");
-    // A declared winner, and the fastest that was timed to the end.
+    // The declared winner, and the fastest trial timed to the end.
     let best = store.best(&fast).unwrap().unwrap();
     assert_eq!((best.seconds, best.id.number), (0.001, 1));
     assert_eq!(best.trial.schedule, "C: split m 8\nC: vectorize n\n");
@@ -83,11 +85,11 @@ fn files_of_all_earlier_versions_are_brought_up_to_date() {
     for version in 1..=schema::VERSION {
         let path = copy(scratch.path(), version);
         assert_eq!(version_of(&path), version.to_string());
-        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
         check(&store);
         drop(store);
         assert_eq!(version_of(&path), schema::VERSION.to_string());
-        // And once more, as any other file.
+        // And again as an up-to-date file.
         check(&*open_existing(Some(&path.as_path().into())).unwrap().unwrap());
     }
 }
@@ -98,7 +100,7 @@ fn files_of_all_earlier_versions_are_read_as_they_are_where_they_cannot_be_writt
     for version in 1..=schema::VERSION {
         let path = copy(scratch.path(), version);
         let before = std::fs::read(&path).unwrap();
-        check(&SqliteStore::open_read_only(&path, &Options::default()).unwrap());
+        check(&SqliteStore::open_read_only(&path, &StoreOptions::default()).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), before, "version {version}");
     }
 }
@@ -112,7 +114,7 @@ fn a_file_of_a_later_version_is_refused_and_left_alone() {
     let said = "UPDATE meta SET value = ?1 WHERE name = 'tensorwright-schema'";
     connection.execute(said, [&later]).unwrap();
     drop(connection);
-    let error = SqliteStore::open(&path, Options::default()).err().unwrap();
+    let error = SqliteStore::open(&path, StoreOptions::default()).err().unwrap();
     let name = path.display();
     assert!(
         error.to_string().starts_with(&format!("{name} was made by a newer version")),

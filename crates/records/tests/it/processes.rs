@@ -1,4 +1,4 @@
-//! Several processes at once, and processes that are killed.
+//! Concurrent processes, and processes that are killed.
 #![allow(clippy::print_stdout, reason = "a failed expectation is how a test speaks")]
 
 use crate::support;
@@ -7,9 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{Scratch, key, measured, program, quick};
-use tensorwright_records::{Error, Journal, Kept, Location, Options, RunFilter, RunInfo, open_at};
+use tensorwright_records::{
+    Error, Journal, Kept, Location, RunFilter, RunInfo, StoreOptions, open_at,
+};
 
-/// What a child process is to do, and where.
+/// The environment variable with a child's task and place.
 const TASK: &str = "TENSORWRIGHT_TEST_TASK";
 const DATABASE: &str = "TENSORWRIGHT_TEST_DATABASE";
 
@@ -25,7 +27,7 @@ fn child(task: &str, database: &Location) -> Child {
         .unwrap()
 }
 
-/// The body of the other processes; nothing in a process that was not started by `child`.
+/// The body of child processes; does nothing in other processes.
 #[test]
 fn child_process() {
     let (Ok(task), Some(path)) = (std::env::var(TASK), std::env::var_os(DATABASE)) else { return };
@@ -38,7 +40,7 @@ fn child_process() {
     }
 }
 
-/// Writes trials and says the number of each once it is written.
+/// Writes trials and prints the number of each when it is written.
 fn write(place: &Location, numbers: std::ops::Range<u64>) {
     let program = program(64);
     let mut store = open_at(place, quick()).unwrap();
@@ -51,7 +53,7 @@ fn write(place: &Location, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Locks the database until it is told to end.
+/// Locks the database until told to end.
 fn hold(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -72,7 +74,7 @@ fn wait_for(child: &mut Child, word: &str) -> BufReader<std::process::ChildStdou
 support::on_every_database! { several_processes_write_at_once, what_was_written_outlasts_a_kill }
 
 fn several_processes_write_at_once(scratch: &Scratch) {
-    // They all make the database, too.
+    // They also all create the database.
     let children: Vec<Child> = (0..4).map(|_| child("write", scratch.location())).collect();
     for child in children {
         let output = child.wait_with_output().unwrap();
@@ -105,7 +107,7 @@ fn what_was_written_outlasts_a_kill(scratch: &Scratch) {
     assert!(numbers.len() as u64 > said, "{said} was written and is gone");
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
     assert_eq!(run.end, None);
-    // And the next process goes on where it ended.
+    // And the next process continues where it ended.
     let next = numbers.len() as u64;
     store.insert(&run.info.id, &measured(next, 1.0)).unwrap();
 }
@@ -117,7 +119,7 @@ fn a_process_that_holds_a_lock_is_named() {
     drop(scratch.store());
     let mut child = child("hold", scratch.location());
     let _out = wait_for(&mut child, "locked");
-    let options = Options { busy_timeout: std::time::Duration::from_millis(20), ..quick() };
+    let options = StoreOptions { busy_timeout: std::time::Duration::from_millis(20), ..quick() };
     let mut journal = Journal::new(scratch.location().clone(), options).unwrap();
     let info = RunInfo::new("random", 1);
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Waiting));
@@ -129,7 +131,7 @@ fn a_process_that_holds_a_lock_is_named() {
             "{error}"
         );
     }
-    // A lock ends with its process, whatever became of it.
+    // A lock ends with its process.
     child.kill().unwrap();
     child.wait().unwrap();
     journal.flush().unwrap();

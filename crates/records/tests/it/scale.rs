@@ -1,4 +1,4 @@
-//! Many records; `examples/ten_million.rs` does the same with more of them.
+//! Many records; `examples/ten_million.rs` does the same with more.
 
 use crate::support;
 use crate::support::{Scratch, synthetic};
@@ -22,7 +22,7 @@ fn fifty_thousand_records_are_small_and_found_by_index(scratch: &Scratch) {
     }
 
     let per_record = store.bytes().unwrap() as f64 / 50_000.0;
-    // A row of PostgreSQL has 24 bytes of its own, and an index entry 16.
+    // PostgreSQL adds 24 bytes to each row, and 16 to each index entry.
     let most = if scratch.is_on_server() { 600.0 } else { 300.0 };
     assert!(per_record < most, "{per_record} bytes per record");
 

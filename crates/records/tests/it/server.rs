@@ -1,16 +1,17 @@
-//! What goes wrong with servers: connections that are lost, certificates, privileges, rows that others wrote.
+//! Faults of servers: lost connections, certificates, privileges, foreign rows.
 
 use std::time::{Duration, Instant};
 
 use crate::support::server::Schema;
 use crate::support::{Scratch, begin, key, measured, program, quick};
 use tensorwright_records::{
-    Collection, Error, Event, Journal, Kept, Location, Options, RunFilter, RunInfo, Trial, open_at,
+    Collection, Error, Event, Journal, Kept, Location, RunFilter, RunInfo, StoreOptions, Trial,
+    open_at,
 };
 use tensorwright_testkit::postgres::{Proxy, Server, port, shared};
 
-fn impatient() -> Options {
-    Options { busy_timeout: Duration::from_millis(400), ..quick() }
+fn impatient() -> StoreOptions {
+    StoreOptions { busy_timeout: Duration::from_millis(400), ..quick() }
 }
 
 fn place(url: &str) -> Location {
@@ -18,12 +19,12 @@ fn place(url: &str) -> Location {
     place
 }
 
-/// A message, whole: what is wrong and what to do.
+/// A whole message: the error and its help.
 fn message(error: &Error) -> String {
     format!("{error}\nhelp: {}", error.help())
 }
 
-/// A journal over a wire, whose files are in a directory of their own.
+/// A journal over a test wire, with its files in a directory of their own.
 struct Remote {
     schema: Schema,
     wire: Proxy,
@@ -39,7 +40,7 @@ impl Remote {
         Some(Self { schema, wire, place })
     }
 
-    /// The journal; files of a server are in the user's data directory, by a name that no other test has.
+    /// The journal; its files in the user's data directory have a name of their own.
     fn journal(&self) -> Journal {
         Journal::new(self.place.clone(), impatient()).unwrap()
     }
@@ -74,7 +75,7 @@ fn nothing_is_lost_while_the_wire_is_cut() {
     assert_eq!((journal.waiting(), journal.unsaved()), (39, 0));
     let error = journal.trouble().unwrap();
     assert!(matches!(error, Error::Unreachable { .. }), "{error}");
-    // A process that is killed meanwhile loses nothing.
+    // A killed process loses nothing.
     std::mem::forget(journal);
 
     remote.wire.mend();
@@ -99,7 +100,7 @@ fn a_server_that_says_nothing_does_not_stop_a_search() {
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     let reason = journal.trouble().unwrap().to_string();
     assert!(reason.contains("cannot be reached: it did not answer for "), "{reason}");
-    // What was on its way is written late, or not at all; both are the same.
+    // Writes in progress arrive late or not at all; both are fine.
     remote.wire.mend();
     drop(journal);
     let mut next = remote.journal();
@@ -131,7 +132,7 @@ fn what_was_committed_outlasts_a_kill_of_the_server() {
     let Some(server) = Server::start(directory.path()) else { return };
     let program = program(64);
     let info = RunInfo::new("random", 1);
-    let mut journal = Journal::new(place(server.url()), Options::default()).unwrap();
+    let mut journal = Journal::new(place(server.url()), StoreOptions::default()).unwrap();
     let pending = journal.pending_path();
     assert_eq!(journal.begin_run(&key(&program), &program, &info), Ok(Kept::Database));
     let mut number = 0;
@@ -188,7 +189,7 @@ fn writers_that_get_in_each_others_way_begin_anew() {
     let Some(scratch) = Scratch::on_server() else { return };
     let program = program(64);
     drop(scratch.store());
-    // Each writes the same new lines, in another order, in one transaction: some of them wait for each other in a circle.
+    // Each writes the same new lines in another order, in one transaction: some of them deadlock.
     std::thread::scope(|scope| {
         for writer in 0..6_u64 {
             let (scratch, program) = (&scratch, &program);
@@ -212,7 +213,7 @@ fn writers_that_get_in_each_others_way_begin_anew() {
     assert_eq!(runs.iter().map(|run| run.trials).collect::<Vec<_>>(), [200; 6]);
 }
 
-/// Nobody remembers numbers of texts that are gone, even if they are removed at the same time.
+/// No process uses cached numbers of removed texts, even with concurrent removal.
 #[test]
 fn records_are_removed_while_others_are_written() {
     let Some(scratch) = Scratch::on_server() else { return };
@@ -312,7 +313,7 @@ fn a_user_who_may_only_read_can_look_and_no_more() {
     assert_eq!(message(&error), expected);
 }
 
-/// Rows that no program of ours writes are errors or left out, and never a panic.
+/// Foreign rows give errors or are skipped, and never cause a panic.
 #[test]
 fn rows_of_a_hostile_writer_harm_nobody() {
     let Some(scratch) = Scratch::on_server() else { return };

@@ -1,4 +1,4 @@
-//! What is stored comes back, and the right thing is found.
+//! Stored records come back, and lookups find the right ones.
 
 use crate::support;
 use crate::support::{Scratch, begin, key, measured, program, timing};
@@ -104,7 +104,7 @@ fn the_best_is_declared_or_else_the_fastest_that_was_timed_in_full(scratch: &Scr
     assert_eq!(best.trial, measured(1, 0.003));
     assert_eq!(best.declared, Some(declare(1, 10)));
 
-    // Later, and said to be faster, but never measured beside the best.
+    // Declared later as faster, but never measured against the best.
     let error = store.declare_best(&key, &declare(3, 20)).unwrap_err();
     assert!(!error.may_pass());
     let says = format!("{error}\nhelp: {}", error.help());
@@ -213,7 +213,7 @@ fn similar_keys_are_found_the_most_similar_first(scratch: &Scratch) {
         let run = begin(&mut *store, key, &program(m));
         store.insert(&run, &measured(0, 1.0)).unwrap();
     }
-    // One that has nothing to offer.
+    // A key without results.
     begin(&mut *store, &Key { threads: 8, ..wanted.clone() }, &program(64));
 
     let found = store.nearest(&wanted, &program(64).sizes, 10).unwrap();
@@ -237,7 +237,7 @@ fn a_miss_is_explained(scratch: &Scratch) {
             .collect::<Vec<_>>()
     };
     let says = why(&*store, &wanted);
-    assert_eq!(says, ["program: no program of this form has been tuned, with any sizes"]);
+    assert_eq!(says, ["program: this program has not been tuned, with any sizes"]);
 
     begin(&mut *store, &key(&program(128)), &program(128));
     let says = why(&*store, &wanted);
@@ -257,7 +257,7 @@ fn a_miss_is_explained(scratch: &Scratch) {
     let run = begin(&mut *store, &wanted, &program(64));
     store.insert(&run, &Trial::new(0, vec![], "")).unwrap();
     let says = why(&*store, &wanted);
-    let none = "the key is known, but no trial was measured to its end \
+    let none = "it has been tuned, but no trial succeeded \
                 (1 device-lost; mostly device-lost: the device went away)";
     assert_eq!(says, [none]);
 
@@ -289,7 +289,7 @@ fn collection_keeps_the_best_and_counts_the_rest(scratch: &Scratch) {
 
     let real = store.collect(Collection { keep: 3, dry_run: false }).unwrap();
     assert_eq!((real.removed, real.kept, real.texts), (dry.removed, dry.kept, dry.texts));
-    // A server goes on meanwhile, and uses the space again.
+    // A server keeps its files and reuses the space.
     assert!(real.bytes_after < real.bytes_before || scratch.is_on_server());
     let numbers: Vec<u64> =
         store.trials(&run, None, 10).unwrap().iter().map(|trial| trial.number).collect();
@@ -299,7 +299,7 @@ fn collection_keeps_the_best_and_counts_the_rest(scratch: &Scratch) {
     assert_eq!(counts, [(key, vec![746, 0, 0, 0, 0, 0, 250])]);
     assert_eq!(store.keys().unwrap()[0].removed, 996);
 
-    // The other connection remembers texts that are gone now.
+    // The other connection has cached texts that are gone now.
     let again = Trial::new(2000, vec![1], "a line of a trial that fails\n");
     other.insert(&run, &again).unwrap();
     assert_eq!(store.trials(&run, Some(1999), 1).unwrap(), [again]);

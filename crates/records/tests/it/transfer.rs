@@ -30,7 +30,7 @@ fn import(store: &mut dyn Store, bytes: &[u8]) -> Imported {
     read_lines(store, &mut &bytes[..], Path::new("in")).unwrap()
 }
 
-/// A store with something of everything.
+/// A store with every kind of record.
 fn filled(scratch: &Scratch) -> AnyStore {
     let mut store = scratch.store();
     let program = program(64);
@@ -67,7 +67,7 @@ fn a_round_trip_is_exact(scratch: &Scratch) {
     assert_eq!((second.added, second.known, second.bad), (0, lines, 0), "twice is once");
 }
 
-/// Before trials said which algorithm they used, and before they said where they came from.
+/// From before trials had an algorithm, and before they had an origin.
 fn lines_of_earlier_versions_are_imported(scratch: &Scratch) {
     let mut store = scratch.store();
     let program = program(64);

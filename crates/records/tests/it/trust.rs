@@ -1,4 +1,4 @@
-//! What is remembered about who verified what, and records that are not what was written.
+//! Stored verifications, and records that were tampered with.
 
 use crate::support;
 use crate::support::{Scratch, begin, key, measured, program, quick};
@@ -22,7 +22,7 @@ fn verification(key: &Key, schedule: &str, installation: &str) -> Verification {
     Verification { key: key.clone(), schedule, installation }
 }
 
-/// Records of one trial, which nobody has open.
+/// Records of one trial, not open anywhere.
 fn one_trial(scratch: &Scratch) -> (Key, RunId) {
     let program = program(64);
     let key = key(&program);
@@ -54,7 +54,7 @@ fn what_was_verified_is_known_to_the_installation_that_did_it(scratch: &Scratch)
     for other in &others {
         assert_eq!(store.verified(other).unwrap(), None, "{other:?}");
     }
-    // Another process sees it; a failure stays, whoever comes last.
+    // Another process sees it; a failure stays, whoever writes last.
     let second = scratch.store();
     assert_eq!(second.verified(&here).unwrap(), Some(true));
     second.note_verified(&here, false).unwrap();
@@ -105,8 +105,8 @@ fn a_file_of_the_first_schema_is_brought_up_to_date() {
     assert_eq!(scratch.store().verified(&what).unwrap(), Some(true));
 }
 
-/// Makes of a file one as the second schema has it: the precision ends the compiler's name, and the
-/// algorithm is the first number of a point, if there are several.
+/// Converts a file to the second schema: the precision ends the compiler's name, and the algorithm
+/// is the first number of a point, if there are several.
 const SECOND_SCHEMA: &str = "
     CREATE TABLE old_keys (
        id INTEGER PRIMARY KEY,
@@ -145,7 +145,7 @@ const SECOND_SCHEMA: &str = "
     UPDATE meta SET value = '2' WHERE name = 'tensorwright-schema'";
 
 fn as_it_is(scratch: &Scratch) -> SqliteStore {
-    let options = tensorwright_records::Options::default();
+    let options = tensorwright_records::StoreOptions::default();
     SqliteStore::open_read_only(&scratch.db(), &options).unwrap()
 }
 
@@ -165,16 +165,16 @@ fn precisions_of_the_second_schema_get_a_column_and_stay_apart() {
     let seconds = |store: &dyn Store, key| store.best(key).unwrap().unwrap().seconds;
     let mut old = as_it_is(&scratch);
     assert_eq!((seconds(&old, &exact), seconds(&old, &fast)), (2.0, 1.0));
-    // What cannot be brought up to date is not written either.
+    // A file that cannot be migrated is not written either.
     let refused = old.apply(&[Event::Program(program.clone())]).unwrap_err();
     assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
     drop(old);
     let mut store = scratch.store();
     assert_eq!((seconds(&*store, &exact), seconds(&*store, &fast)), (2.0, 1.0));
-    // Where trials came from was known; which algorithm they used was not.
+    // The origin of trials was known; their algorithm was not.
     assert_eq!(store.best(&fast).unwrap().unwrap().trial, measured(0, 1.0));
     assert_eq!(store.plan_of_best().unwrap().matches("trials_best").count(), 1);
-    // Rows of today stand beside those of then.
+    // New rows coexist with old ones.
     let run = begin(&mut *store, &exact, &program);
     let algorithm = "as written".to_owned();
     let trial = Trial { algorithm, origin: Origin::Ranked, ..measured(1, 0.5) };
@@ -241,7 +241,7 @@ fn a_text_that_is_not_what_was_written_is_left_out_and_told(scratch: &Scratch) {
 fn records_that_cannot_be_written_can_be_looked_at() {
     let scratch = Scratch::new();
     let (key, run) = one_trial(&scratch);
-    // A name with everything that a URI could take for something else.
+    // A name with every character that is special in a URI.
     let place = scratch.path().join("a b%20c?d#e&f.sqlite3");
     std::fs::copy(scratch.db(), &place).unwrap();
     let mut store = SqliteStore::open_read_only(&place, &quick()).unwrap();
@@ -273,7 +273,7 @@ fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
         Event::Trial { run: run.clone(), trial }
     };
     let says = refusal(&mut *store, trial(&|trial| trial.elapsed = -1.0));
-    assert_eq!(says, "elapsed is not a finite number from zero on");
+    assert_eq!(says, "elapsed is not a finite, non-negative number");
     let says = refusal(&mut *store, trial(&|trial| trial.origin = "\u{1b}[2J".into()));
     assert_eq!(says, "origin has a control character");
     let info = |change: &dyn Fn(&mut ProgramInfo)| {
@@ -284,7 +284,7 @@ fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
     let says = refusal(&mut *store, info(&|info| info.def = "gemm\u{1b}]0;x\u{7}".into()));
     assert_eq!(says, "def has a control character");
     let says = refusal(&mut *store, info(&|info| info.flops = -1.0));
-    assert_eq!(says, "flops is not a finite number from zero on");
+    assert_eq!(says, "flops is not a finite, non-negative number");
     let many = |info: &mut ProgramInfo| {
         info.sizes = (0..1000).map(|size| (format!("N{size}"), size)).collect();
     };
@@ -295,12 +295,12 @@ fn numbers_and_names_that_cannot_be_true_are_refused(scratch: &Scratch) {
     assert_eq!(says, "threads has to be 1 to 65536");
     let end = RunEnd { ended: i64::MAX, status: "finished".into() };
     let says = refusal(&mut *store, Event::End { run: run.clone(), end });
-    assert_eq!(says, "ended is no moment from 1970 to now");
+    assert_eq!(says, "ended is not a date from 1970 to now");
     // A declaration from the future would count for ever.
     store.insert(&run, &measured(1, 1.0)).unwrap();
     let trial = TrialId { run: RunId::named(run.as_str()), number: 1 };
     let declared = now() + 1_000_000_000_000;
     let best = Declared { trial, seconds: 1.0, against: json!(null), declared, replaces: None };
     let says = refusal(&mut *store, Event::Best { key, best });
-    assert_eq!(says, "declared is no moment from 1970 to now");
+    assert_eq!(says, "declared is not a date from 1970 to now");
 }

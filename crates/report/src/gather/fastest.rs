@@ -7,12 +7,12 @@ use crate::importance::name_of;
 use crate::meta::Parameter;
 use crate::model::Candidate;
 
-/// How many are kept.
+/// The number of candidates to keep.
 const MOST: usize = 10;
 
-/// A candidate among the fastest.
+/// One of the fastest candidates.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FastCandidate {
     pub(super) id: TrialId,
     pub(super) trial: Trial,
     strategy: String,
@@ -23,23 +23,24 @@ pub(super) struct Found {
 
 /// The fastest candidates with different schedules, the fastest first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fastest(Vec<Found>);
+pub(super) struct Fastest(Vec<FastCandidate>);
 
 impl Fastest {
-    /// Takes a candidate that was timed in full.
+    /// Offers a candidate that was timed in full.
     pub(super) fn offer(&mut self, run: &RunSummary, trial: &Trial, seconds: f64) {
         if self.0.len() >= MOST && self.0.last().is_some_and(|last| last.seconds <= seconds) {
             return;
         }
-        let same =
-            |found: &Found| found.trial.schedule == trial.schedule && !trial.schedule.is_empty();
+        let same = |found: &FastCandidate| {
+            found.trial.schedule == trial.schedule && !trial.schedule.is_empty()
+        };
         if let Some(at) = self.0.iter().position(same) {
             if self.0[at].seconds <= seconds {
                 return;
             }
             self.0.remove(at);
         }
-        let found = Found {
+        let found = FastCandidate {
             id: TrialId { run: run.info.id.clone(), number: trial.number },
             trial: trial.clone(),
             strategy: run.info.strategy.clone(),
@@ -52,18 +53,18 @@ impl Fastest {
         self.0.truncate(MOST);
     }
 
-    /// The fastest of all.
-    pub(super) fn first(&self) -> Option<&Found> {
+    /// The fastest candidate.
+    pub(super) fn first(&self) -> Option<&FastCandidate> {
         self.0.first()
     }
 
-    /// As a table, with the parameters that the space of a candidate has.
+    /// Converts to a table, with the parameters of each candidate's space.
     pub(super) fn table<'p>(
         &self,
         parameters: impl Fn(&SpaceName) -> &'p [Parameter],
     ) -> Vec<Candidate> {
         let Some(first) = self.0.first() else { return Vec::new() };
-        let row = |(place, found): (usize, &Found)| Candidate {
+        let row = |(place, found): (usize, &FastCandidate)| Candidate {
             trial: found.id.clone(),
             strategy: found.strategy.clone(),
             origin: found.trial.origin.to_string(),
@@ -77,7 +78,11 @@ impl Fastest {
 }
 
 /// The values of a candidate's parameters: all, or those that differ from another candidate's.
-fn values(found: &Found, from: Option<&Found>, parameters: &[Parameter]) -> Vec<(String, String)> {
+fn values(
+    found: &FastCandidate,
+    from: Option<&FastCandidate>,
+    parameters: &[Parameter],
+) -> Vec<(String, String)> {
     if parameters.is_empty() || from.is_some_and(|from| from.space != found.space) {
         return Vec::new();
     }

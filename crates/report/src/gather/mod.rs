@@ -1,7 +1,7 @@
-//! From the records to a [`Report`].
+//! Builds a [`Report`] from the records.
 
 mod fastest;
-mod gathering;
+mod key_statistics;
 mod section;
 mod space;
 
@@ -18,7 +18,7 @@ const MOST_SECTIONS: usize = 40;
 /// The most runs of a key: the latest.
 const MOST_RUNS: usize = 400;
 
-/// How much of each section is kept, so that all of them make a page that can be sent.
+/// Size limits of each section, which keep the page small enough to send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Candidates in plots.
@@ -30,7 +30,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits of each of so many sections.
+    /// The limits for a page with this many sections.
     fn of(sections: usize) -> Self {
         let share =
             |of: usize, least: usize, most: usize| (of / sections.max(1)).clamp(least, most);
@@ -43,7 +43,7 @@ impl Limits {
 }
 
 impl Report {
-    /// Gathers what a page shows. A selection that matches nothing gives a report without sections.
+    /// Gathers the contents of a page. A selection without matches gives a report without sections.
     ///
     /// # Errors
     /// If the records cannot be read.
@@ -75,7 +75,7 @@ impl Report {
     }
 }
 
-/// Leaves out the keys whose last run is longest ago, and returns how many.
+/// Drops the keys whose last run is the oldest; returns how many.
 fn keep_latest(keys: &mut Vec<(KeySummary, Vec<RunSummary>)>) -> usize {
     let last = |runs: &[RunSummary]| runs.iter().map(|run| run.info.started).max();
     let mut moments: Vec<_> = keys.iter().map(|(_, runs)| last(runs)).collect();

@@ -1,11 +1,11 @@
-//! The spaces that the candidates of a key belong to.
+//! The search spaces of a key's candidates.
 
 use tensorwright_records::{RunSummary, Trial};
 
+use crate::downsample::Downsampler;
 use crate::meta::Parameter;
-use crate::thinned::Thinned;
 
-/// What tells spaces apart: the hash of a run's, and the algorithm.
+/// The identity of a space: the hash of its run's spaces, and the algorithm.
 pub(super) type SpaceName = (String, String);
 
 /// The space of a trial.
@@ -17,5 +17,5 @@ pub(super) fn space_of(run: &RunSummary, trial: &Trial) -> SpaceName {
 #[derive(Debug, Clone)]
 pub(super) struct Space {
     pub(super) parameters: Vec<Parameter>,
-    pub(super) points: Thinned<(Vec<u32>, f64)>,
+    pub(super) points: Downsampler<(Vec<u32>, f64)>,
 }

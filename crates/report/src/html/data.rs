@@ -1,4 +1,4 @@
-//! What the script draws.
+//! The plot data for the script.
 
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ struct Lines<'r> {
     median: Option<&'r Median>,
 }
 
-/// What the script draws.
+/// The plot data for the script.
 pub(super) fn data<'r>(page: &Page<'r>) -> Data<'r> {
     Data { kernels: page.report.sections.iter().map(|section| kernel(page, section)).collect() }
 }

@@ -1,4 +1,4 @@
-//! The fastest candidates.
+//! The table of the fastest candidates.
 
 use std::fmt::{Result, Write};
 
@@ -6,18 +6,18 @@ use super::progress::speed;
 use crate::model::{Candidate, Section};
 use crate::text::{Escaped, duration, shortened};
 
-/// The most values of parameters that a row names.
+/// The most parameter values in a row.
 const MOST_VALUES: usize = 40;
 
-/// A table of the fastest candidates.
+/// Writes the table of the fastest candidates.
 pub(super) fn write(out: &mut String, section: &Section) -> Result {
     if section.fastest.is_empty() {
         return Ok(());
     }
     write!(
         out,
-        "<h3>Fastest {}</h3>\n<p class=\"note\">Candidates with different schedules, as they were first \
-         measured. Parameters: all of the fastest, for the others what differs from it.</p>\n\
+        "<h3>Fastest {}</h3>\n<p class=\"note\">Distinct schedules, as first measured. \
+         Parameters: all of the fastest, only differences for the others.</p>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Fastest candidates\"><table class=\"fastest\">\n<thead><tr>\
          <th scope=\"col\" class=\"n\">#</th><th scope=\"col\" class=\"n\">time</th>\
          <th scope=\"col\" class=\"n\">speed</th><th scope=\"col\" class=\"n\">spread</th>\

@@ -1,11 +1,11 @@
-//! The result in a few numbers.
+//! The headline: the result in a few numbers.
 
 use std::fmt::{Result, Write};
 
 use crate::model::{Headline, Section};
 use crate::text::{Escaped, counted, digits, duration, grouped, moment, percent, shortened, sizes};
 
-/// The name of the kernel, where it was tuned, and how fast it is.
+/// Writes the name of the kernel, the machine, and its speed.
 pub(super) fn write(out: &mut String, section: &Section, place: usize, level: u8) -> Result {
     let threads = counted(section.key.threads.into(), "thread");
     let machine = shortened(&section.machine, 120);
@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut String, section: &Section, place: usize, level: u8
     out.write_str("</dl>\n")
 }
 
-/// When it was tuned.
+/// The dates of tuning.
 fn when(headline: &Headline) -> String {
     let (Some(first), Some(last)) = (headline.first, headline.last) else { return String::new() };
     let (first, last) = (moment(first), moment(last));
@@ -52,7 +52,7 @@ fn cards(out: &mut String, section: &Section) -> Result {
         let limit = digits(roofs.attainable_gflops());
         let by = if roofs.memory_gflops() < roofs.peak_gflops { "memory" } else { "compute" };
         let above = match headline.roofline {
-            // The roof of memory is that of data that come from memory.
+            // The memory roof assumes that all data comes from memory.
             Some(share) if share > 1.0 => {
                 ", which counts all data as read from memory: these stay in caches"
             }

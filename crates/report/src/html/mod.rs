@@ -1,7 +1,7 @@
-//! From a [`Report`] to a page.
+//! Renders a [`Report`] as an HTML page.
 //!
-//! Everything but the two plots of the search and the one of all candidates is written here as HTML
-//! and SVG, so that it can be read, searched and printed without a script. All text that comes from
+//! Except for the two plots of the search and the one of all candidates, everything is written as
+//! HTML and SVG, so that it can be read, searched and printed without a script. All text from
 //! records goes through [`Escaped`] or [`embedded`].
 
 mod data;
@@ -26,16 +26,16 @@ pub(crate) const UPLOT_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE"
 const SCRIPT: &str = include_str!("../../assets/page.js");
 pub(crate) const STYLE: &str = include_str!("../../assets/page.css");
 
-/// The colours that strategies are told apart by; more strategies share them.
+/// The number of colours for strategies; more strategies share them.
 const COLOURS: usize = 12;
 
-/// Nothing is loaded from anywhere, whatever a record holds.
+/// The page loads nothing, whatever a record contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// What all parts of a page share.
+/// The shared state of a page's parts.
 struct Page<'r> {
     report: &'r Report,
-    /// The names of all strategies: one has the same colour in all sections.
+    /// The names of all strategies; one has the same colour in all sections.
     strategies: Vec<&'r str>,
 }
 
@@ -51,7 +51,7 @@ impl<'r> Page<'r> {
         self.strategies.iter().position(|name| *name == strategy).unwrap_or(0) % COLOURS
     }
 
-    /// A part of what all sections share, within limits.
+    /// A section's share of `of`, within limits.
     fn share(&self, of: usize, least: usize, most: usize) -> usize {
         (of / self.report.sections.len().max(1)).clamp(least, most)
     }
@@ -97,7 +97,7 @@ fn page(out: &mut String, page: &Page<'_>) -> Result {
     out.write_str("</body>\n</html>\n")
 }
 
-/// The scripts and the data that they draw.
+/// The scripts and their data.
 fn scripts(out: &mut String, page: &Page<'_>) -> Result {
     let json = serde_json::to_string(&data::data(page)).unwrap_or_else(|_| "{}".to_owned());
     write!(
@@ -160,7 +160,7 @@ fn index(out: &mut String, report: &Report) -> Result {
     Ok(())
 }
 
-/// What was found for a key.
+/// The section of a key.
 fn section(out: &mut String, page: &Page<'_>, section: &Section, place: usize) -> Result {
     let level = if page.report.sections.len() == 1 { 1 } else { 2 };
     writeln!(out, "<section class=\"kernel\" id=\"k{place}\" aria-labelledby=\"t{place}\">")?;

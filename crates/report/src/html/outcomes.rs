@@ -1,11 +1,11 @@
-//! How candidates ended, and why.
+//! Outcomes of candidates, with reasons.
 
 use std::fmt::{Result, Write};
 
 use crate::model::{Outcomes, Section};
 use crate::text::{Escaped, grouped, percent};
 
-/// A bar of all outcomes, the commonest reasons, and what crashed processes said.
+/// A bar of all outcomes, the commonest reasons, and the output of crashed processes.
 pub(super) fn write(out: &mut String, section: &Section, place: usize) -> Result {
     let outcomes = &section.outcomes;
     out.write_str("<h3>Outcomes</h3>\n")?;

@@ -1,4 +1,4 @@
-//! What each parameter explains of the differences between candidates.
+//! The importance of parameters.
 
 use std::fmt::{Result, Write};
 
@@ -6,7 +6,7 @@ use crate::importance::{Importance, Influence};
 use crate::model::Section;
 use crate::text::{Escaped, counted, duration, percent};
 
-/// The parameters by importance, and the effect of the values of the first ones.
+/// The parameters by importance, and the effect of the values of the top ones.
 pub(super) fn write(out: &mut String, section: &Section) -> Result {
     out.write_str("<h3>Parameters</h3>\n")?;
     let Some(importance) = &section.importance else {
@@ -56,7 +56,7 @@ fn ranking(out: &mut String, importance: &Importance) -> Result {
     }
 }
 
-/// The values of a parameter: the shorter the bar the faster.
+/// The values of a parameter; shorter bars are faster.
 fn effects(out: &mut String, parameter: &Influence) -> Result {
     let slowest = parameter.values.iter().map(|effect| effect.seconds).fold(0.0, f64::max);
     let fastest =

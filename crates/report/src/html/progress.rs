@@ -1,4 +1,4 @@
-//! How the best climbed, strategy by strategy.
+//! Best-so-far plots and the table of strategies.
 
 use std::fmt::{Result, Write};
 
@@ -6,7 +6,7 @@ use super::Page;
 use crate::model::{Proposals, Section, Strategy};
 use crate::text::{Escaped, digits, duration, grouped, span};
 
-/// The two plots of the best so far, and the strategies as a table that is also their legend.
+/// The two plots of the best so far, and the strategies as a table and legend.
 pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place: usize) -> Result {
     out.write_str("<h3>Search</h3>\n")?;
     let measured = section.strategies.iter().any(|strategy| strategy.best.is_some());
@@ -79,7 +79,7 @@ fn row(
     )
 }
 
-/// A time, and the speed that it is.
+/// A time with its speed.
 pub(super) fn speed(flops: f64, seconds: f64) -> String {
     if flops > 0.0 {
         format!("{} <span class=\"unit\">GFLOP/s</span>", digits(flops / seconds / 1e9))
@@ -88,7 +88,7 @@ pub(super) fn speed(flops: f64, seconds: f64) -> String {
     }
 }
 
-/// What came from where.
+/// The table of origins.
 fn origins(out: &mut String, origins: &[Proposals], flops: f64) -> Result {
     if origins.is_empty() {
         return Ok(());

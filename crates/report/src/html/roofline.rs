@@ -1,15 +1,15 @@
-//! The roofline, with every candidate.
+//! The roofline plot with all candidates.
 //!
-//! All candidates of a program do the same operations on the same data, so that in the usual plot
-//! they stand in one column. The column is drawn a little wider than it is, and beside it every
-//! candidate by its trial under the same roofs, where one sees whether the search gets better.
+//! All candidates of a program do the same operations on the same data, so they form one column in
+//! the usual plot. The column is drawn a little wider, and a second plot shows every candidate by
+//! its trial under the same roofs, so that the progress of the search is visible.
 
 use std::fmt::{Result, Write};
 
 use super::Page;
+use crate::downsample::downsample;
 use crate::model::{Roofs, Section};
 use crate::text::{digits, grouped};
-use crate::thinned::thin;
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 290.0;
@@ -48,7 +48,7 @@ pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place:
 fn note(out: &mut String, section: &Section) -> Result {
     let Some(roofs) = &section.roofs else {
         return out.write_str(
-            "<p class=\"note\">What the machine could do was not recorded, so there are no roofs.</p>\n",
+            "<p class=\"note\">The peaks of the machine were not recorded, so there is no roofline.</p>\n",
         );
     };
     writeln!(
@@ -72,7 +72,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// An axis from one power of ten below to one above some values.
+    /// An axis of whole decades around some values.
     fn around(values: &[f64], from: f64, to: f64) -> Self {
         let positive = values.iter().copied().filter(|value| *value > 0.0 && value.is_finite());
         let low = positive.clone().fold(f64::INFINITY, f64::min).log10().floor();
@@ -80,7 +80,7 @@ impl Axis {
         if !low.is_finite() || !high.is_finite() {
             return Self { low: 0.0, high: 1.0, from, to };
         }
-        // More decades than these are not readable; the lowest go.
+        // Limit the decades to a readable number; drop the lowest.
         let high = high.max(low + 1.0);
         Self { low: low.max(high - 6.0), high, from, to }
     }
@@ -160,7 +160,7 @@ fn power(value: f64) -> String {
 
 /// The roof: memory on the left, operations on the right of the ridge.
 fn roof(out: &mut String, x: &Axis, y: &Axis, roofs: &Roofs, ridge: f64) -> Result {
-    // Where the memory roof enters the plot: at its left side, or through its floor.
+    // The point at which the memory roof enters the plot: its left side or its bottom.
     let start = 10f64.powf(x.low).max(10f64.powf(y.low) / roofs.peak_gbps).min(ridge);
     writeln!(
         out,
@@ -186,7 +186,8 @@ fn dots(
     let centre = x.place(roofs.intensity);
     let all: Vec<(f64, usize)> =
         section.dots.seconds.iter().copied().zip(section.dots.strategy.iter().copied()).collect();
-    for (at, (seconds, strategy)) in thin(&all, page.share(6000, 100, 500)).into_iter().enumerate()
+    for (at, (seconds, strategy)) in
+        downsample(&all, page.share(6000, 100, 500)).into_iter().enumerate()
     {
         let Some(strategy) = section.strategies.get(strategy) else { continue };
         let aside = (at as f64 * 0.618_033_988_75).fract() * 20.0 - 10.0;
@@ -200,7 +201,7 @@ fn dots(
     }
     let Some(best) = section.headline.gflops else { return Ok(()) };
     let at = y.place(best);
-    // The label goes where there is room for it.
+    // Place the label on the side with room.
     let (label, anchor) =
         if centre > WIDTH / 2.0 { (centre - 18.0, "end") } else { (centre + 18.0, "start") };
     write!(

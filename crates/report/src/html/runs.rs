@@ -1,4 +1,4 @@
-//! The runs, and how they were started.
+//! The table of runs and their commands.
 
 use std::fmt::{Result, Write};
 

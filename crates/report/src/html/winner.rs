@@ -1,4 +1,4 @@
-//! The winning schedule and its loops.
+//! The winning schedule and its loop nest.
 
 use std::fmt::{Result, Write};
 
@@ -6,7 +6,7 @@ use super::Page;
 use crate::model::Section;
 use crate::text::{Escaped, shortened};
 
-/// The schedule and the loops, with buttons to copy them.
+/// The schedule and the loop nest, with copy buttons.
 pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place: usize) -> Result {
     out.write_str("<h3>Best schedule</h3>\n")?;
     let Some(winner) = &section.winner else {
@@ -54,7 +54,7 @@ pub(super) fn write(out: &mut String, page: &Page<'_>, section: &Section, place:
     out.write_str("</details>\n")
 }
 
-/// A text under its name, in a box of a class.
+/// A named text in a box of a class.
 fn text(
     out: &mut String,
     (name, class): (&str, &str),

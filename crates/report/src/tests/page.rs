@@ -1,14 +1,14 @@
-//! From records to a page, as a person would get it.
+//! End-to-end tests from records to the page.
 
 use crate::{Report, Selection, render};
 use serde_json::{Value, json};
 use tensorwright_outcome::{Outcome, Phase, Timing};
 use tensorwright_records::{
-    Declared, Event, Key, Options, Origin, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store,
-    Trial, TrialId,
+    Declared, Event, Key, Origin, ProgramInfo, RunEnd, RunId, RunInfo, SqliteStore, Store,
+    StoreOptions, Trial, TrialId,
 };
 
-/// Records in a directory that is removed at the end of the test.
+/// Records in a temporary directory.
 struct Scratch {
     store: SqliteStore,
     _directory: tempfile::TempDir,
@@ -18,7 +18,7 @@ impl Scratch {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("records.sqlite3");
-        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
         Self { store, _directory: directory }
     }
 
@@ -140,7 +140,7 @@ fn small(scratch: &mut Scratch) -> Key {
     key
 }
 
-/// Everything that would make a browser ask for something.
+/// Asserts that nothing on the page makes a browser send a request.
 fn assert_alone(page: &str) {
     let page = page.replace("/*! https://github.com/leeoniya/uPlot (v1.6.32) */", "");
     for request in ["http://", "https://", " src=", "@import", "url(", "<link", "<img", "fetch("] {
@@ -193,7 +193,7 @@ fn a_page_says_where_candidates_came_from_and_which_origin_found_the_best() {
     let row = table.lines().find(|line| line.contains(">genetic<")).unwrap();
     assert!(row.ends_with("<td>yes</td></tr>"), "{row}");
     assert!(page.contains(", origin: genetic"));
-    // Records of which nobody said it have no table.
+    // Records without origins have no table.
     let mut scratch = Scratch::new();
     scratch.run(
         &program("scale"),
@@ -315,7 +315,7 @@ fn a_hundred_thousand_trials_make_a_page_that_can_be_sent() {
             .map(|at| {
                 let noise = (at * 7919 + run * 31) % 1000;
                 let point = vec![(at % 7) as u32, (at % 2000) as u32, noise as u32 % 5];
-                // It improves with almost every trial, which is as long as a curve gets.
+                // Almost every trial improves, which makes the longest possible curve.
                 measured(at, point, 1.0 / (1.0 + at as f64) + noise as f64 * 1e-9)
             })
             .collect()
@@ -340,7 +340,7 @@ fn many_kernels_make_a_page_that_can_be_sent() {
                 let mut trial =
                     measured(number, vec![number as u32 % 7; 12], 1.0 / (1 + number) as f64);
                 if number == 119 {
-                    // The fastest, and so long that it has to be shortened.
+                    // The fastest, with a schedule long enough to be shortened.
                     trial.schedule = "B: split i 4\n".repeat(3000);
                 }
                 trial

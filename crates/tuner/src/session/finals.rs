@@ -1,10 +1,10 @@
-//! The end of a run: the best candidates measured again in turns, and which of them becomes the best.
+//! The finals: measures the best candidates again in turns, and declares the winner.
 //!
-//! The *incumbent* is what was declared the best of the key, whether or not the run began with what
-//! records know; without one, the default schedule. It is measured beside the candidates and gives way only to
+//! The *incumbent* is the declared best of the key, even if the run began without records; without
+//! one, the default schedule. It is measured together with the candidates and is replaced only by
 //! one that a [paired test](tensorwright::runtime::timing::paired) finds faster. A declaration
-//! names the best that it replaces. If another run has declared a best in the meantime, records refuse
-//! it, and the two are measured beside each other.
+//! names the best that it replaces. If another run has declared a best in the meantime, the records
+//! refuse it, and the two are measured together.
 
 use std::time::Instant;
 
@@ -21,30 +21,31 @@ use crate::event::{Event, Gain, Winner};
 use crate::mode::Mode;
 use crate::names::RecordNames;
 
-/// How often a run measures its winner beside a best that another run has declared in the meantime.
+/// The most rematches against a best that another run has declared in the meantime.
 const MOST_REMATCHES: usize = 3;
 
 /// A schedule in the finals.
 #[derive(Debug, Clone)]
 struct Entrant {
     candidate: Candidate,
-    /// The trial that it was measured as, if it was.
+    /// Its trial, if it was measured before.
     trial: Option<TrialId>,
-    /// How it was declared the best, if it was.
+    /// Its declaration, if it has one.
     declared: Option<Declared>,
 }
 
-/// Finals, decided.
+/// The result of the finals.
 struct Contest {
     entrants: Vec<Entrant>,
     finalists: Vec<Finalist>,
-    /// The place of the winner.
+    /// The index of the winner.
     winner: usize,
     gain: Gain,
 }
 
 impl Contest {
-    /// Decides. The first entrant is the incumbent; if it cannot be measured here, the next one is.
+    /// Picks the winner. The first entrant is the incumbent; if it cannot be measured here, the
+    /// next one is.
     fn of(entrants: Vec<Entrant>, finalists: Vec<Finalist>) -> Option<Self> {
         let rounds: Vec<Vec<f64>> =
             finalists.iter().map(|finalist| finalist.rounds.clone()).collect();
@@ -57,8 +58,8 @@ impl Contest {
         Some(Self { entrants, finalists, winner, gain })
     }
 
-    /// Decides where the model has chosen: its choice wins, whatever else is faster. Only what an earlier run declared the
-    /// best gives way by a test alone.
+    /// Picks the winner in the modes in which the model chooses: its choice wins even if another is
+    /// faster, but replaces a declared best only if the test finds it faster.
     fn by_choice(self) -> Self {
         let measured = |place: &usize| !self.finalists[*place].rounds.is_empty();
         let places = || (0..self.entrants.len()).filter(measured);
@@ -88,8 +89,8 @@ impl Contest {
         self.finalists.get(place).and_then(|finalist| finalist.outcome.cost())
     }
 
-    /// The seconds of a schedule, if it took part: as many times those of the winner as their rounds
-    /// say, which is also what the decision rests on.
+    /// The seconds of a schedule, if it took part: the winner's time scaled by the ratio of their
+    /// rounds, on which the decision also rests.
     fn seconds_of(&self, text: &str) -> Option<f64> {
         let place = self.entrants.iter().position(|entrant| entrant.candidate.text == text)?;
         let rounds = |place: usize| &self.finalists[place].rounds;
@@ -99,8 +100,8 @@ impl Contest {
 }
 
 impl Session<'_> {
-    /// Measures the best candidates, the incumbent and the default schedule again, in turns, and declares
-    /// the winner.
+    /// Measures the best candidates, the incumbent and the default schedule again in turns, and
+    /// declares the winner.
     pub(super) fn finals(&mut self) -> Winner {
         if self.measured.is_empty() && self.deadline().is_some_and(|until| until <= Instant::now())
         {
@@ -121,13 +122,13 @@ impl Session<'_> {
         for _ in 0..MOST_REMATCHES {
             let outrun = self.declare(&contest, replaces.as_ref());
             let Some(rival) = outrun.and_then(|()| self.stored_best()) else { break };
-            // Whatever it was before, it is not the best any more.
+            // Another best has replaced it.
             let challenger = Entrant { declared: None, ..contest.winner().clone() };
             let entrants = vec![self.incumbent(&rival), Some(challenger)];
             let Some(rematch) = self.contest(entrants.into_iter().flatten().collect()) else {
                 break;
             };
-            // The default schedule took part in the first finals only: its time is scaled to these.
+            // Only the first finals include the default schedule: scale its time to these.
             let winner = contest.seconds(contest.winner);
             let scale = rematch.seconds_of(&contest.winner().candidate.text).zip(winner);
             default_seconds = default_seconds.zip(scale).map(|(time, (new, old))| time * new / old);
@@ -144,16 +145,16 @@ impl Session<'_> {
         let schedules: Vec<Schedule> =
             entrants.iter().map(|entrant| entrant.candidate.schedule.clone()).collect();
         let (number, time) = (self.candidates.number(), self.tuner.budget.for_finalists());
-        let finalists = self.crew.finalists(number, &schedules, time, self.finals_deadline());
+        let finalists = self.executor.finalists(number, &schedules, time, self.finals_deadline());
         Contest::of(entrants, finalists)
     }
 
-    /// What was declared the best of the key, also for a run that began without records.
+    /// The declared best of the key, even if the run began without records.
     fn stored_best(&mut self) -> Option<Best> {
-        self.crew.best(self.journal, &self.key)
+        self.executor.best(self.journal, &self.key)
     }
 
-    /// What was declared the best, if it can still be read and computes with numbers that are allowed.
+    /// The declared best, if it can still be parsed and its precision is allowed.
     fn incumbent(&self, best: &Best) -> Option<Entrant> {
         Entrant::stored(best, &self.names).filter(|entrant| {
             self.tuner.goal.precision.allows(entrant.candidate.schedule.precision())
@@ -193,12 +194,12 @@ impl Session<'_> {
         entrants
     }
 
-    /// Declares the winner in place of the best that was measured beside it. `Some` if records have
-    /// another best by now.
+    /// Declares the winner as the successor of the best that it was measured against. `Some` if the
+    /// records have another best by now.
     fn declare(&mut self, contest: &Contest, replaces: Option<&TrialId>) -> Option<()> {
         let winner = contest.winner();
-        // A fleet's server takes declarations of the run's own trials alone.
-        if winner.declared.is_some() && self.crew.keeps_trials() {
+        // A fleet's server accepts only declarations of the run's own trials.
+        if winner.declared.is_some() && self.executor.keeps_trials() {
             return None;
         }
         let seconds = contest.seconds(contest.winner)?;
@@ -211,7 +212,7 @@ impl Session<'_> {
         let default = contest.entrants.iter().find(|e| e.candidate.origin == Origin::Default);
         let default_seconds =
             default.and_then(|default| contest.seconds_of(&default.candidate.text));
-        // One that stays the best is declared anew with its new times, and replaces what it has replaced.
+        // A best that stays is declared again with its new times and its old predecessor.
         let (p_value, replaces) = match (&winner.declared, contest.gain) {
             (Some(earlier), _) => {
                 (earlier.against.get("p_value").and_then(Value::as_f64), earlier.replaces.as_ref())
@@ -227,7 +228,7 @@ impl Session<'_> {
             declared: tensorwright_records::now(),
             replaces: replaces.cloned(),
         };
-        let kept = self.crew.declare(self.journal, &self.key, &best);
+        let kept = self.executor.declare(self.journal, &self.key, &best);
         if let Err(Error::Outrun(_)) = kept {
             return Some(());
         }
@@ -236,7 +237,7 @@ impl Session<'_> {
         None
     }
 
-    /// Records a winner that was measured in the finals alone, as a trial like any other.
+    /// Records a winner that was measured only in the finals as an ordinary trial.
     fn late_trial(&mut self, candidate: &Candidate, outcome: &Outcome) -> TrialId {
         self.progress.trials += u64::from(outcome.is_trial());
         self.count(candidate, outcome);
@@ -244,8 +245,8 @@ impl Session<'_> {
         TrialId { run: self.run.clone(), number }
     }
 
-    /// Without finals (the machine is lost, or there was no time) the first times decide, and nothing is
-    /// declared.
+    /// Without finals (the device is lost, or there was no time) the first times decide, and
+    /// nothing is declared.
     fn without_finals(&self) -> Winner {
         let first = self.measured.first();
         let default_seconds = self.progress.default_seconds;
@@ -264,7 +265,7 @@ impl Session<'_> {
 }
 
 impl Entrant {
-    /// What was declared the best, if it can still be read.
+    /// The declared best, if it can still be parsed.
     fn stored(best: &Best, names: &RecordNames<'_>) -> Option<Self> {
         let schedule = names.canonical(&best.trial.schedule)?;
         let text = schedule.to_string();
@@ -323,7 +324,7 @@ mod tests {
         assert!((slower.seconds_of("default").unwrap() - 1.0).abs() < 1e-9);
         let faster = Contest::of(entrants(), vec![finalist(1.0), finalist(0.9)]).unwrap();
         assert!(matches!(faster.by_choice().gain, Gain::Significant { .. }));
-        // What cannot be measured has no time that could be kept.
+        // A schedule that cannot be measured has no time to keep.
         let wrong = Finalist::from(Outcome::WrongResult { reason: "x".to_owned() });
         let wrong = Contest::of(entrants(), vec![finalist(1.0), wrong]).unwrap();
         assert_eq!(wrong.by_choice().winner, 0);
@@ -339,7 +340,7 @@ mod tests {
         };
         assert_eq!(winner([1.0, 0.8, 1.1]), (0, Gain::None));
         assert!(matches!(winner([1.0, 0.8, 0.9]), (2, Gain::Significant { .. })));
-        // The same choice again is the declared best itself.
+        // The same choice again is the declared best.
         let again = vec![entrant("record", true), entrant("default", false)];
         let again = Contest::of(again, vec![finalist(1.0), finalist(0.5)]).unwrap().by_choice();
         assert_eq!((again.winner, again.gain), (0, Gain::None));
@@ -350,7 +351,7 @@ mod tests {
         let rounds = |times: [f64; 3]| -> Vec<f64> { times.repeat(8) };
         let finalist =
             |seconds: f64, times| Finalist { rounds: rounds(times), ..finalist(seconds) };
-        // The times of the whole say otherwise: those of a third kernel, in other moments, are in them.
+        // The overall times say otherwise: they include rounds of a third kernel at other moments.
         let finalists = vec![finalist(1.0, [1.0, 2.0, 4.0]), finalist(1.2, [0.5, 1.0, 2.0])];
         let contest =
             Contest::of(vec![entrant("default", false), entrant("new", false)], finalists).unwrap();

@@ -1,4 +1,4 @@
-//! A run: its start, the search, and the finals.
+//! A tuning run: start, search and finals.
 
 mod finals;
 mod reserve;
@@ -14,17 +14,17 @@ use tensorwright_records::{Journal, Kept, Key, Origin, RunEnd, RunId, Trial, Tri
 use tracing::field::Empty;
 use tracing::{Span, debug_span, info_span};
 
-use crate::arms::Arms;
+use crate::bandit::SourceBandit;
 use crate::candidates::{Candidate, Candidates};
-use crate::crew::{Crew, Submission};
 use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Phases, Progress, Status, Tuned};
+use crate::executor::{Executor, Submission};
 use crate::names::RecordNames;
-use crate::trust::verification;
 use crate::tuner::Tuner;
+use crate::verifier::verification;
 
-/// Candidates that are measured again at the end.
+/// The number of candidates in the finals.
 const FINALISTS: usize = 6;
 
 /// A run.
@@ -32,26 +32,26 @@ struct Session<'a> {
     tuner: &'a Tuner,
     journal: &'a mut Journal,
     watch: &'a mut dyn FnMut(&Event<'_>),
-    /// When the run began, its start included.
+    /// The time when the run began, including its start.
     begun: Instant,
-    arms: Arms,
+    bandit: SourceBandit,
     strategy_time: Duration,
-    /// What building, checking and timing took in all trials that came back, and how many these are.
+    /// Time spent building, checking and timing all finished trials, and their number.
     spent: [Duration; 3],
     tried: u64,
     phases: Phases,
-    crew: Crew,
+    executor: Executor,
     key: Key,
     names: RecordNames<'a>,
     run: RunId,
     candidates: Candidates,
-    /// The spans of candidates that are being tried: several at a time.
+    /// Tracing spans of the candidates in flight.
     spans: HashMap<u64, Span>,
     /// Measured schedules, for the finals.
     measured: Vec<(f64, Candidate, Option<TrialId>)>,
-    /// The default schedule, and its number once it is measured as a candidate.
+    /// The default schedule, and its number once it is measured.
     default: (Schedule, Option<u64>),
-    /// The schedules that sources proposed, each once.
+    /// The number of distinct schedules that the sources have proposed.
     chosen: usize,
     next_trial: u64,
     refused: u64,
@@ -61,10 +61,10 @@ struct Session<'a> {
 }
 
 impl Tuner {
-    /// Runs. Every outcome is committed to the journal before the search is told of it.
+    /// Runs the tuner. Every outcome is committed to the journal before the search learns of it.
     ///
     /// # Errors
-    /// If candidates cannot be measured at all. What happens to a single candidate is an outcome, not
+    /// If candidates cannot be measured at all. A failure of a single candidate is an outcome, not
     /// an error; records that cannot be written wait.
     pub fn run(
         &self,
@@ -79,13 +79,13 @@ impl Tuner {
 }
 
 impl Session<'_> {
-    /// Searches, decides between the best, and closes the run in the records.
+    /// Searches, runs the finals, and closes the run in the records.
     fn run(mut self) -> Result<Tuned, TuneError> {
         let status = info_span!("search").in_scope(|| self.search());
-        self.crew.cancel();
+        self.executor.cancel();
         self.phases.search = self.begun.elapsed().saturating_sub(self.phases.start);
-        // Whoever has taken the run over, or cancelled it, has the word.
-        if let Some(reason) = self.crew.failure() {
+        // The run was taken over or cancelled.
+        if let Some(reason) = self.executor.failure() {
             return Err(TuneError::Lost { run: self.run.to_string(), reason });
         }
         let mut winner = info_span!("finals").in_scope(|| self.finals());
@@ -93,13 +93,13 @@ impl Session<'_> {
         let ended = tensorwright_records::now();
         let end = RunEnd { ended, status: status.word().to_owned() };
         let is_interrupted = status == Status::Interrupted;
-        let kept = self.crew.end(self.journal, &self.run, &end, is_interrupted);
+        let kept = self.executor.end(self.journal, &self.run, &end, is_interrupted);
         self.note(kept);
         let has_tried = self.progress.trials > 0 || winner.seconds.is_finite();
         if let (Status::Finished, Some(time), false) = (status, self.tuner.budget.time, has_tried) {
             return Err(TuneError::NoTime(time));
         }
-        let roof = self.crew.roofline();
+        let roof = self.executor.roofline();
         self.progress.roof_seconds = roof.seconds;
         self.progress.elapsed = self.begun.elapsed();
         self.phases.finals =
@@ -123,7 +123,7 @@ impl Session<'_> {
         Ok(tuned)
     }
 
-    /// Says once that records wait, and always that one is refused.
+    /// Reports once that records wait, and every refused record.
     fn note(&mut self, kept: tensorwright_records::Result<Kept>) {
         match kept {
             Ok(Kept::Database) => self.complained = false,
@@ -137,16 +137,16 @@ impl Session<'_> {
         }
     }
 
-    /// The point of a candidate and its algorithm, as records keep them.
+    /// The point of a candidate and its algorithm, as recorded.
     fn place_of(&self, candidate: &Candidate) -> (Vec<u32>, String) {
         let place = candidate.points.first();
-        let in_space = place.filter(|place| self.arms.space(place.arm).is_some());
+        let in_space = place.filter(|place| self.bandit.space(place.arm).is_some());
         let point = in_space.map(|place| place.point.ranks().to_vec());
-        let algorithm = place.map(|place| self.arms.algorithm(place));
+        let algorithm = place.map(|place| self.bandit.algorithm(place));
         (point.unwrap_or_default(), algorithm.unwrap_or_default())
     }
 
-    /// Has a candidate tried that was admitted under a number.
+    /// Submits an admitted candidate.
     fn submit(&mut self, number: u64) {
         let Some(candidate) = self.candidates.get(number) else { return };
         let (point, algorithm) = self.place_of(candidate);
@@ -161,13 +161,13 @@ impl Session<'_> {
             time_ms = Empty
         );
         self.spans.insert(number, span);
-        self.crew.submit(number, Submission { candidate, point, algorithm });
+        self.executor.submit(number, Submission { candidate, point, algorithm });
     }
 
-    /// Commits an outcome, and returns its number in the run. What others have tried they have committed, under the number of
-    /// the candidate.
+    /// Commits an outcome and returns its trial number. A fleet's server has already committed the
+    /// outcomes of its workers, under the candidates' numbers.
     fn record(&mut self, id: u64, candidate: &Candidate, outcome: &Outcome) -> u64 {
-        if self.crew.keeps_trials() {
+        if self.executor.keeps_trials() {
             return id;
         }
         let number = self.next_trial;
@@ -178,17 +178,17 @@ impl Session<'_> {
         trial.origin.clone_from(&candidate.origin);
         trial.outcome = outcome.clone();
         trial.elapsed = self.begun.elapsed().as_secs_f64();
-        if let Some(kept) = self.crew.keep(self.journal, &self.run, &trial) {
+        if let Some(kept) = self.executor.keep(self.journal, &self.run, &trial) {
             self.note(kept);
         }
         number
     }
 
-    /// Notes that a schedule was compared with the reference here, so that its first use need not do it
-    /// again. Should that fail, the first use does.
+    /// Records that a schedule was compared with the reference here, so that its first use need not
+    /// repeat it. If that cannot be stored, the first use verifies again.
     fn vouch(&mut self, text: &str) {
-        // Others have compared it with theirs.
-        if self.crew.keeps_trials() {
+        // Workers have verified it on their machines, not here.
+        if self.executor.keeps_trials() {
             return;
         }
         let what = verification(&self.key, text);
@@ -205,12 +205,12 @@ impl Session<'_> {
         }
     }
 
-    /// Notes a time; says whether it is the best.
+    /// Updates the best time; returns whether it improved.
     fn lower_best(&mut self, seconds: f64) -> bool {
         let is_best = self.progress.best_seconds.is_none_or(|best| seconds < best);
         if is_best {
             self.progress.best_seconds = Some(seconds);
-            self.crew.set_best(seconds);
+            self.executor.set_best(seconds);
         }
         is_best
     }

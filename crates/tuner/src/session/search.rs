@@ -1,32 +1,32 @@
-//! The loop of a run: the strategy proposes, children measure, records and the strategy learn of it.
+//! The search loop: propose, measure, record and learn.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tensorwright::Schedule;
-use tensorwright_measure::Finished;
+use tensorwright_measure::TrialResult;
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Origin, TrialId};
 use tensorwright_search::Proposal;
 
 use super::Session;
-use crate::arms::ArmPoint;
+use crate::bandit::ArmPoint;
 use crate::candidates::{Admission, Candidate};
 use crate::event::{Event, Status};
 use crate::mode::Mode;
 
-/// Points that a search may propose per trial although rules or primitives refuse them.
+/// Illegal points that a search may propose per trial.
 const MOST_REFUSED: u64 = 200;
 
-/// How long the loop waits before it looks at the clock and the stop flag.
+/// How long the loop waits before it checks the clock and the stop flag.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Session<'_> {
-    /// Proposes and measures until the budget is used.
+    /// Proposes and measures until the budget is used up.
     pub(super) fn search(&mut self) -> Status {
         let mut exhausted = false;
         loop {
-            if self.tuner.stop.load(Ordering::Relaxed) || self.crew.failure().is_some() {
+            if self.tuner.stop.load(Ordering::Relaxed) || self.executor.failure().is_some() {
                 return Status::Interrupted;
             }
             if self.time_left().is_some_and(|left| left.is_zero()) {
@@ -37,23 +37,23 @@ impl Session<'_> {
                 return Status::Finished;
             }
             let left = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-            let room = self.crew.room();
+            let room = self.executor.room();
             let room = room.min(left.saturating_sub(self.candidates.out())).min(self.wanted());
             if room > 0 && !exhausted {
                 exhausted = !self.propose(room);
             }
             if (exhausted || self.has_chosen()) && self.candidates.out() == 0 {
-                // What the model chose may have failed; there is always a valid answer.
+                // The model's choice may have failed; a valid answer is still needed.
                 if self.default.1.is_none() && !self.has_chosen() {
                     self.submit_default();
                     continue;
                 }
                 return Status::Exhausted;
             }
-            match self.crew.next(self.tick()) {
+            match self.executor.next(self.tick()) {
                 Some(finished) => self.finished(finished),
                 None => {
-                    self.progress.roof_seconds = self.crew.roofline().seconds;
+                    self.progress.roof_seconds = self.executor.roofline().seconds;
                     self.progress.elapsed = self.begun.elapsed();
                     (self.watch)(&Event::Waiting(&self.progress));
                 }
@@ -61,16 +61,16 @@ impl Session<'_> {
         }
     }
 
-    /// How many schedules the mode lets sources propose now.
+    /// How many schedules the sources may propose now in this mode.
     fn wanted(&self) -> usize {
         match self.tuner.mode {
-            // The next best by the model, if the one before cannot be used.
+            // The model's next choice, if the one before cannot be used.
             Mode::OneShot => usize::from(!self.has_chosen() && self.candidates.out() == 0),
             mode => mode.most_chosen().map_or(usize::MAX, |most| most.saturating_sub(self.chosen)),
         }
     }
 
-    /// Whether all that the mode measures has been proposed.
+    /// Whether the sources have proposed all that the mode measures.
     fn has_chosen(&self) -> bool {
         match self.tuner.mode {
             Mode::OneShot => !self.measured.is_empty(),
@@ -78,7 +78,7 @@ impl Session<'_> {
         }
     }
 
-    /// How much time the search has left.
+    /// The search's remaining time.
     fn time_left(&self) -> Option<Duration> {
         let time = self.tuner.budget.time?.saturating_sub(self.reserve());
         Some(time.saturating_sub(self.begun.elapsed()))
@@ -88,19 +88,19 @@ impl Session<'_> {
         self.time_left().map_or(TICK, |left| left.min(TICK))
     }
 
-    /// Asks the strategy; says whether there is more to come.
+    /// Asks a source for points; returns whether more can follow.
     fn propose(&mut self, room: usize) -> bool {
         let clock = Instant::now();
-        let proposal = self.arms.propose(room);
+        let proposal = self.bandit.propose(room);
         self.strategy_time += clock.elapsed();
         let places = match proposal {
             Ok(places) => places,
             Err(Proposal::Wait) if self.candidates.out() > 0 => return true,
-            // It waits for what will not come.
+            // It waits for outcomes that will not come.
             Err(_) => return false,
         };
         for place in places {
-            let decoded = self.arms.decode(&place);
+            let decoded = self.bandit.decode(&place);
             match decoded {
                 Some(Ok(schedule)) => self.admit(schedule, place),
                 Some(Err(refused)) => {
@@ -121,21 +121,21 @@ impl Session<'_> {
                 self.chosen += 1;
                 self.submit(number);
             }
-            Admission::Waits => {}
-            Admission::Known(outcome) => {
+            Admission::InFlight => {}
+            Admission::AlreadyMeasured(outcome) => {
                 self.chosen += 1;
                 self.tell(vec![(place, outcome)]);
             }
         }
     }
 
-    /// Where a point comes from.
+    /// The origin of a point.
     fn origin(&self, place: &ArmPoint) -> Origin {
         let strategy = || Origin::Search(self.tuner.strategy_name().to_owned());
-        self.arms.origin(place).unwrap_or_else(strategy)
+        self.bandit.origin(place).unwrap_or_else(strategy)
     }
 
-    /// A point that no schedule stands for.
+    /// Reports a point without a legal schedule.
     fn refuse(&mut self, place: ArmPoint, outcome: Outcome) {
         self.refused += 1;
         let outcome = self.tuner.told(outcome);
@@ -152,12 +152,12 @@ impl Session<'_> {
 
     fn tell(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
         let clock = Instant::now();
-        self.arms.observe(observations);
+        self.bandit.observe(observations);
         self.strategy_time += clock.elapsed();
     }
 
-    fn finished(&mut self, finished: Finished) {
-        let Finished { id, outcome, spent, .. } = finished;
+    fn finished(&mut self, finished: TrialResult) {
+        let TrialResult { id, outcome, spent, .. } = finished;
         let outcome = self.tuner.told(outcome);
         if let Some(span) = self.spans.remove(&id) {
             let milliseconds = |part: Duration| part.as_secs_f64() * 1e3;

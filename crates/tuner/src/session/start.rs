@@ -1,4 +1,4 @@
-//! The start of a run: what records know, the children that measure, and the first candidates.
+//! The start of a run: history, child processes and first candidates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use tensorwright_search::{SearchStrategy, StrategySettings};
 use tensorwright_space::Point;
 
 use super::{FINALISTS, Session};
-use crate::arms::Arms;
+use crate::bandit::SourceBandit;
 use crate::candidates::{Admission, Candidate, Candidates};
-use crate::crew::{Crew, Opened};
 use crate::defects::Defects;
 use crate::error::TuneError;
 use crate::event::{Event, Phases, Progress};
+use crate::executor::{Executor, OpenRun};
 use crate::identity::{key_of, program_info, space_hash};
 use crate::mode::Mode;
 use crate::names::RecordNames;
-use crate::pipelines::Pipelines;
-use crate::source::{Ranked, Searched, Source};
+use crate::pipelines::PipelineSource;
+use crate::source::{RankedStrategy, Source, SpaceSource};
 use crate::tuner::Tuner;
-use crate::warm::Past;
+use crate::warm_start::RunHistory;
 
-/// Points that the cost model puts first, which every search starts from.
+/// Top-ranked points of the cost model that every search starts from.
 const RANKED: usize = 12;
 
 impl<'a> Session<'a> {
-    /// Everything that comes before the first proposal of the search.
+    /// Prepares everything up to the first proposal of the search.
     pub(super) fn start(
         tuner: &'a Tuner,
         journal: &'a mut Journal,
@@ -55,18 +55,20 @@ impl<'a> Session<'a> {
             Ok(store) => {
                 let about = store.program(&key.program).ok().flatten();
                 let names = RecordNames::new(&tuner.program, || about.clone());
-                let past = Past::read(tuner, (store, &claims), (&key, &names), &spaces, &hash);
+                let past =
+                    RunHistory::read(tuner, (store, &claims), (&key, &names), &spaces, &hash);
                 drop(names);
                 (past, about)
             }
-            Err(_) => (Past::default(), None),
+            Err(_) => (RunHistory::default(), None),
         };
         let names = RecordNames::new(&tuner.program, move || about.clone());
         let mut info = RunInfo::new(tuner.chooser(), tuner.seed);
         hash.clone_into(&mut info.space);
-        let Opened { crew, run, past, resumed } = Crew::open(tuner, journal, &key, &info, past)?;
+        let OpenRun { executor, run, past, resumed } =
+            Executor::open(tuner, journal, &key, &info, past)?;
         let clock = Instant::now();
-        // One line per origin of points that searches begin with, the most promising first.
+        // The start points by origin, the most promising first.
         let seeds = |arm: usize, space: &ScheduleSpace| {
             let known = past.points.iter().filter(|place| place.arm == arm);
             let near = known.map(|place| (place.point.clone(), Origin::Near));
@@ -74,13 +76,13 @@ impl<'a> Session<'a> {
         };
         let start = |space: &ScheduleSpace, seeds: &[(Point, Origin)]| {
             let start = seeds.iter().map(|(point, _)| point.clone()).collect();
-            // One that goes on draws other numbers: with the same it would propose what it knows, again and again.
+            // A resumed run needs another seed: the same one would propose known points again.
             let seed = tuner.seed.wrapping_add(resumed.map_or(0, |(next, _)| next));
             let settings = StrategySettings { seed, start };
             strategy.start(Arc::clone(space.search_space()), &settings)
         };
-        let mut arms = Arms::new(sources(tuner, &goal, spaces, seeds, start));
-        arms.observe(past.observations(&arms));
+        let mut bandit = SourceBandit::new(sources(tuner, &goal, spaces, seeds, start));
+        bandit.observe(past.observations(&bandit));
         let strategy_time = clock.elapsed();
         let (next_trial, built) = resumed.unwrap_or_default();
         let mut session = Session {
@@ -88,12 +90,12 @@ impl<'a> Session<'a> {
             journal,
             watch,
             begun,
-            arms,
+            bandit,
             strategy_time,
             spent: [Duration::ZERO; 3],
             tried: 0,
             phases: Phases::default(),
-            crew,
+            executor,
             key,
             names,
             run,
@@ -112,14 +114,14 @@ impl<'a> Session<'a> {
         session.progress.budget = tuner.mode.most_trials(tuner.budget.trials);
         session.progress.time = tuner.budget.time;
         session.progress.flops = tuner.program.analysis().flops as f64;
-        session.progress.roof_seconds = session.crew.roofline().seconds;
+        session.progress.roof_seconds = session.executor.roofline().seconds;
         session.recall(&past);
         if resumed.is_none() {
             session.begin(info);
-        } else if session.crew.keeps_trials() {
+        } else if session.executor.keeps_trials() {
             session.restore(&past, next_trial);
         }
-        if let Some(reason) = session.crew.failure() {
+        if let Some(reason) = session.executor.failure() {
             return Err(TuneError::Lost { run: session.run.to_string(), reason });
         }
         session.phases.start = begun.elapsed();
@@ -128,15 +130,16 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Trials of earlier runs count as measured, but their times are of another hour: the best of them
-    /// are measured again.
-    fn recall(&mut self, past: &Past) {
+    /// Counts trials of earlier runs as measured, but measures the best of them again: conditions
+    /// may have changed.
+    fn recall(&mut self, past: &RunHistory) {
         for (_, trial) in &past.trials {
-            // What was cut short then was slow beside the best of then: it may be measured again.
+            // A trial that was cut short was slow compared with the best at that time: it may be
+            // measured again.
             let is_cut = trial.outcome.timing().is_some_and(|timing| timing.cut);
             let is_known = !matches!(trial.outcome, Outcome::DeviceLost | Outcome::TimedOut { .. });
-            // Of this very run, all that was measured counts.
-            let is_own = self.crew.keeps_trials() && trial.outcome != Outcome::DeviceLost;
+            // Every measured trial of this run counts.
+            let is_own = self.executor.keeps_trials() && trial.outcome != Outcome::DeviceLost;
             if is_known && !is_cut || is_own {
                 self.candidates.recall(trial.schedule.clone(), trial.outcome.clone());
             }
@@ -154,22 +157,23 @@ impl<'a> Session<'a> {
                 continue;
             }
             let seconds = trial.outcome.cost().unwrap_or(f64::INFINITY);
-            let is_own = self.crew.keeps_trials();
+            let is_own = self.executor.keeps_trials();
             let candidate = Candidate {
                 schedule,
                 text: trial.schedule.clone(),
-                points: self.arms.place(trial).into_iter().collect(),
+                points: self.bandit.place(trial).into_iter().collect(),
                 origin: if is_own { trial.origin.clone() } else { Origin::Record },
             };
-            // If it wins, it is declared under the number that it has: one candidate is one trial.
+            // If it wins, it is declared under its own number: one candidate is one trial.
             let id = TrialId { run: run.clone(), number: trial.number };
             self.measured.push((seconds, candidate, Some(id)));
             self.lower_best(seconds);
         }
     }
 
-    /// Goes on where another process has left: what is out stays out under its numbers, and nothing is tried twice.
-    fn restore(&mut self, past: &Past, next: u64) {
+    /// Resumes a run of another process: candidates in flight keep their numbers, and nothing is
+    /// tried twice.
+    fn restore(&mut self, past: &RunHistory, next: u64) {
         let default = self.default.0.to_string();
         self.candidates.begin_at(next);
         for trial in &past.out {
@@ -177,7 +181,7 @@ impl<'a> Session<'a> {
             let candidate = Candidate {
                 schedule,
                 text: trial.schedule.clone(),
-                points: self.arms.place(trial).into_iter().collect(),
+                points: self.bandit.place(trial).into_iter().collect(),
                 origin: trial.origin.clone(),
             };
             self.candidates.restore(trial.number, candidate);
@@ -191,9 +195,9 @@ impl<'a> Session<'a> {
             known.map(|(_, trial)| trial.number).or_else(|| self.candidates.is_out(&default));
     }
 
-    /// Notes in the records that a run begins.
+    /// Records the start of the run.
     fn begin(&mut self, mut info: RunInfo) {
-        let roof = self.crew.roofline();
+        let roof = self.executor.roofline();
         let meta = json!({
             "command": self.tuner.command,
             "mode": self.tuner.mode.name(),
@@ -201,29 +205,30 @@ impl<'a> Session<'a> {
             "machine": Machine::detect().model,
             "roofline": { "peak_gflops": roof.peak_gflops, "peak_gbps": roof.peak_gbps,
                           "flops": roof.flops, "bytes": roof.bytes, "seconds": roof.seconds },
-            "algorithms": algorithms(&self.arms),
+            "algorithms": algorithms(&self.bandit),
             "budget": { "trials": self.tuner.budget.trials,
                         "seconds": self.tuner.budget.time.map(|time| time.as_secs_f64()) },
         });
         info.meta = meta;
         let program = program_info(&self.tuner.shown, self.tuner.sizes.clone());
-        let kept = self.crew.begin(self.journal, &self.key, &program, &info);
+        let kept = self.executor.begin(self.journal, &self.key, &program, &info);
         self.note(kept);
     }
 
     fn announce(&mut self, resumed: u64, warm: usize) {
         self.progress.elapsed = self.begun.elapsed();
-        let sizes = self.arms.spaces().map(|space| space.search_space().size());
+        let sizes = self.bandit.spaces().map(|space| space.search_space().size());
         let space = sizes.sum::<num_bigint::BigUint>().to_string();
         let (progress, mode) = (&self.progress, self.tuner.mode);
-        let fleet = self.crew.keeps_trials().then(|| self.run.to_string());
+        let fleet = self.executor.keeps_trials().then(|| self.run.to_string());
         (self.watch)(&Event::Started { progress, mode, space, resumed, warm, fleet });
     }
 
-    /// The default schedule is candidate zero: there is always a valid answer. Then what records know. Where the model
-    /// has one shot, the default schedule has its turn if nothing else can be used.
+    /// Submits the first candidates: the default schedule as candidate zero, so that there is
+    /// always a valid answer, then schedules from the records. In one-shot mode, the default
+    /// schedule is measured only if nothing else can be used.
     fn first_candidates(&mut self, schedules: Vec<(Schedule, Origin)>) {
-        // It is measured in every run, also if a record knows it.
+        // It is measured in every run, even if the records have it.
         let default = self.default.0.to_string();
         if self.default.1.is_none() {
             self.candidates = std::mem::take(&mut self.candidates).without(&default);
@@ -233,12 +238,12 @@ impl<'a> Session<'a> {
         }
         // Fleets take no machine code.
         let planted =
-            if self.crew.keeps_trials() { Vec::new() } else { self.tuner.planted.clone() };
+            if self.executor.keeps_trials() { Vec::new() } else { self.tuner.planted.clone() };
         for (schedule, object) in planted {
             if let Admission::New(number) =
                 self.candidates.admit(schedule.clone(), None, Origin::Planted)
             {
-                self.crew.submit_object(number, &schedule, object);
+                self.executor.submit_object(number, &schedule, object);
             }
         }
         for (schedule, origin) in schedules {
@@ -258,12 +263,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The points that the cost model of a space puts first.
+/// The points that the cost model ranks first.
 fn ranked(space: &ScheduleSpace) -> impl Iterator<Item = (Point, Origin)> {
     space.ranked(RANKED).into_iter().map(|point| (point, Origin::Ranked))
 }
 
-/// What proposes schedules in a run. Searches know the spaces by their place among the sources.
+/// The sources of a run. Searches identify the spaces by their index among the sources.
 fn sources(
     tuner: &Tuner,
     goal: &Goal,
@@ -271,23 +276,24 @@ fn sources(
     seeds: impl Fn(usize, &ScheduleSpace) -> Vec<(Point, Origin)>,
     start: impl Fn(&ScheduleSpace, &[(Point, Origin)]) -> Box<dyn SearchStrategy>,
 ) -> Vec<Box<dyn Source>> {
-    let pipelines = Pipelines::of(tuner, goal).map(|source| Box::new(source) as Box<dyn Source>);
+    let pipelines =
+        PipelineSource::of(tuner, goal).map(|source| Box::new(source) as Box<dyn Source>);
     match tuner.mode {
         Mode::Autotune => {
             let searched = |(arm, space): (usize, ScheduleSpace)| {
                 let seeds = seeds(arm, &space);
                 let strategy = start(&space, &seeds);
-                Box::new(Searched { space, strategy, seeds }) as Box<dyn Source>
+                Box::new(SpaceSource { space, strategy, seeds }) as Box<dyn Source>
             };
             spaces.into_iter().enumerate().map(searched).chain(pipelines).collect()
         }
         Mode::Top5 if pipelines.is_none() => {
-            // The space that the default schedule is from.
+            // The space that contains the default schedule.
             let best = |space: ScheduleSpace| {
                 let seeds: Vec<(Point, Origin)> = ranked(&space).collect();
                 let points = seeds.iter().map(|(point, _)| point.clone()).collect();
-                let strategy = Box::new(Ranked(points));
-                Box::new(Searched { space, strategy, seeds }) as Box<dyn Source>
+                let strategy = Box::new(RankedStrategy(points));
+                Box::new(SpaceSource { space, strategy, seeds }) as Box<dyn Source>
             };
             spaces.into_iter().take(1).map(best).collect()
         }
@@ -295,8 +301,8 @@ fn sources(
     }
 }
 
-/// The algorithms and the parameters of their spaces, for people who look at records.
-fn algorithms(arms: &Arms) -> Vec<serde_json::Value> {
+/// The algorithms and their parameters, for readers of the records.
+fn algorithms(bandit: &SourceBandit) -> Vec<serde_json::Value> {
     let parameter = |parameter: &tensorwright_space::Parameter| {
         let count = parameter.count();
         let texts = |count| (0..count).map(|rank| parameter.text(rank)).collect::<Vec<_>>();
@@ -309,5 +315,5 @@ fn algorithms(arms: &Arms) -> Vec<serde_json::Value> {
         let parameters: Vec<_> = parameters.map(parameter).collect();
         json!({ "name": space.algorithm(), "parameters": parameters })
     };
-    arms.spaces().map(algorithm).collect()
+    bandit.spaces().map(algorithm).collect()
 }

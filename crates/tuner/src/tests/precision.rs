@@ -1,11 +1,11 @@
-//! What records may serve which precision.
+//! Which recorded precision can serve which query.
 
 use std::collections::BTreeMap;
 
-use crate::{Remembered, Wanted, key_of, program_info};
+use crate::{ScheduleLookup, ScheduleQuery, key_of, program_info};
 use tensorwright::{Goal, Module, Precision, Program, Target};
 use tensorwright_outcome::{Outcome, Timing};
-use tensorwright_records::{Options, Part, RunInfo, SqliteStore, Store, Trial};
+use tensorwright_records::{Part, RunInfo, SqliteStore, Store, StoreOptions, Trial};
 
 const CONV: &str = "def conv(float(C,H,W) in, float(K,C,R,S) weight) -> (out) {
   out(k,h,w) +=! in(c,h+r,w+s) * weight(k,c,r,s)
@@ -19,13 +19,13 @@ fn program() -> Program {
     Module::parse("conv.tc", CONV).unwrap().def("conv").unwrap().bind(sizes).unwrap()
 }
 
-/// What records that hold these bests say to a wish.
-fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
+/// The lookup result for a precision, in records with these bests.
+fn remembered(bests: &[(Precision, &str)], precision: Precision) -> ScheduleLookup {
     let program = program();
     let goal = |precision| Goal::new(Target::native().unwrap()).with_precision(precision);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("records.sqlite3");
-    let mut store = SqliteStore::open(&path, Options::default()).unwrap();
+    let mut store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
     for (precision, schedule) in bests {
         let key = key_of(&program, &goal(*precision));
         let info = program_info(&program, BTreeMap::new());
@@ -35,20 +35,20 @@ fn remembered(bests: &[(Precision, &str)], precision: Precision) -> Remembered {
         store.insert(&run, &Trial { outcome, ..Trial::new(0, vec![], schedule) }).unwrap();
     }
     let goal = goal(precision);
-    let wanted = Wanted { program: &program, goal: &goal };
-    Remembered::best(&store, &wanted).unwrap().found
+    let wanted = ScheduleQuery { program: &program, goal: &goal };
+    ScheduleLookup::best(&store, &wanted).unwrap().found
 }
 
 #[test]
 fn what_is_not_exact_is_refused_whatever_its_key_says() {
     let found = remembered(&[(Precision::Exact, WINOGRAD)], Precision::Exact);
-    let Remembered::Inexact(trial) = &found else { panic!("{found:?}") };
+    let ScheduleLookup::Inexact(trial) = &found else { panic!("{found:?}") };
     assert_eq!(found.schedule(), None);
     assert_eq!(
         found.to_string(),
         format!(
-            "the schedule of {trial} computes with other numbers than the program names and is not used; \
-             --precision fast allows it, `tensorwright tune` finds one that does not"
+            "the schedule of {trial} uses an algebraic rewrite that rounds differently and is not used; \
+             --precision fast allows it, `tensorwright tune` finds an exact one"
         )
     );
 }
@@ -56,7 +56,7 @@ fn what_is_not_exact_is_refused_whatever_its_key_says() {
 #[test]
 fn exact_serves_fast_and_never_the_other_way_round() {
     let found = remembered(&[(Precision::Exact, DIRECT)], Precision::Fast);
-    let Remembered::Near { schedule, differs, .. } = &found else { panic!("{found:?}") };
+    let ScheduleLookup::Near { schedule, differs, .. } = &found else { panic!("{found:?}") };
     assert_eq!(
         (schedule.to_string().as_str(), differs.as_slice()),
         (DIRECT, &[Part::Precision][..])
@@ -85,12 +85,14 @@ fn what_was_tuned_for_other_threads_is_named() {
     let goal = |threads| Goal::new(Target::native().unwrap()).with_threads(threads);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("records.sqlite3");
-    let mut store = SqliteStore::open(&path, Options::default()).unwrap();
+    let mut store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
     let look = |store: &SqliteStore, threads| {
         let goal = goal(threads);
-        Remembered::best(store, &Wanted { program: &program, goal: &goal }).unwrap().found
+        ScheduleLookup::best(store, &ScheduleQuery { program: &program, goal: &goal })
+            .unwrap()
+            .found
     };
-    assert_eq!(look(&store, 2), Remembered::Nothing);
+    assert_eq!(look(&store, 2), ScheduleLookup::Nothing);
     for stored in [1, 4] {
         let key = key_of(&program, &goal(stored));
         let info = program_info(&program, BTreeMap::new());

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tensorwright::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target};
 use tensorwright_lang::program as ir;
 use tensorwright_outcome::{Outcome, Timing};
-use tensorwright_records::{Options, RunInfo, SqliteStore, Store, Trial};
+use tensorwright_records::{RunInfo, SqliteStore, Store, StoreOptions, Trial};
 use tensorwright_schedule::{LoopNest, canonical};
 use tensorwright_testkit::rename;
 use tensorwright_tuner::{RecordNames, key_of, program_info};
@@ -34,7 +34,7 @@ impl Renamer {
     /// With its own records.
     pub(crate) fn new() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let options = Options { durable: false, ..Options::default() };
+        let options = StoreOptions { durable: false, ..StoreOptions::default() };
         let store = SqliteStore::open(&folder.path().join("records.sqlite3"), options);
         let store = store.map_err(|error| error.to_string())?;
         let target = Target::native().map_err(|error| error.to_string())?;

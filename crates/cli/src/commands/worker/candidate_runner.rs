@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tensorwright::{Diagnostics, Module, Precision, Program, Schedule, Target};
-use tensorwright_fleet::{Assignment, Finalist, Leased, finals_of};
+use tensorwright_fleet::{Assignment, Finalist, LeasedItem, finals_of};
 use tensorwright_measure::{Config, MeasureError, Measurer, Roofline, WorkerCommand};
 use tensorwright_outcome::Outcome;
 use tensorwright_tuner::{COMPILER, RecordNames};
@@ -69,7 +69,7 @@ impl CandidateRunner {
     }
 
     /// Starts a candidate; returns its outcome if that is known at once.
-    pub(super) fn begin(&mut self, place: u64, leased: &Leased) -> Option<Outcome> {
+    pub(super) fn begin(&mut self, place: u64, leased: &LeasedItem) -> Option<Outcome> {
         self.saw(leased.best);
         match self.schedule(&leased.schedule) {
             Err(outcome) => Some(outcome),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tensorwright::Target;
 use tensorwright::printable;
-use tensorwright_fleet::{Answer, Completion, Fleet, Lease, Leased, WorkerId};
+use tensorwright_fleet::{Completion, CompletionStatus, Fleet, Lease, LeasedItem, WorkerId};
 use tensorwright_measure::{Roofline, WorkerCommand};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{Error, Url};
@@ -55,8 +55,9 @@ struct Tally {
 }
 
 impl Tally {
-    fn note(&mut self, answers: &[Answer]) {
-        let fenced = answers.iter().filter(|answer| **answer == Answer::Fenced).count() as u64;
+    fn note(&mut self, answers: &[CompletionStatus]) {
+        let fenced =
+            answers.iter().filter(|answer| **answer == CompletionStatus::Fenced).count() as u64;
         self.fenced += fenced;
         self.stored += answers.len() as u64 - fenced;
     }
@@ -145,7 +146,7 @@ impl Worker<'_> {
     }
 
     /// Leases candidates, preferably of a run that is already set up.
-    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<Leased>, WorkerError> {
+    fn lease(&mut self, most: u32, run: Option<i64>) -> Result<Vec<LeasedItem>, WorkerError> {
         let (id, time) = (self.id, self.args.lease);
         let leased = self.fleet.insist(PATIENCE, |fleet| fleet.lease_of(id, most, time, run))?;
         self.heart.hold(leased.iter().map(|leased| &leased.lease));
@@ -154,7 +155,7 @@ impl Worker<'_> {
 
     /// Tries candidates of one run and leases more as they become fewer; returns leases of other
     /// runs.
-    fn try_run(&mut self, leased: Vec<Leased>) -> Result<Vec<Leased>, WorkerError> {
+    fn try_run(&mut self, leased: Vec<LeasedItem>) -> Result<Vec<LeasedItem>, WorkerError> {
         let Some(run) = leased.first().map(|one| one.lease.run) else { return Ok(leased) };
         if let Err(hopeless) = self.take_up(run)? {
             self.refuse(leased, &hopeless)?;
@@ -194,9 +195,9 @@ impl Worker<'_> {
     /// Starts candidates. Finals run alone, after everything else.
     fn begin(
         &mut self,
-        leased: Vec<Leased>,
+        leased: Vec<LeasedItem>,
         held: &mut HashMap<u64, Lease>,
-        finals: &mut Vec<Leased>,
+        finals: &mut Vec<LeasedItem>,
     ) -> Result<(), WorkerError> {
         let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
         let mut known = Vec::new();
@@ -214,7 +215,7 @@ impl Worker<'_> {
         self.complete(known)
     }
 
-    fn finals(&mut self, one: &Leased) -> Result<(), WorkerError> {
+    fn finals(&mut self, one: &LeasedItem) -> Result<(), WorkerError> {
         let Some((_, trying)) = self.trying.first_mut() else { return Ok(()) };
         let finalists = trying.finals(&one.schedule);
         let (id, lease) = (self.id, &one.lease);
@@ -226,7 +227,7 @@ impl Worker<'_> {
     }
 
     /// Gives all candidates of a run the same outcome; its finals get none.
-    fn refuse(&mut self, leased: Vec<Leased>, outcome: &Outcome) -> Result<(), WorkerError> {
+    fn refuse(&mut self, leased: Vec<LeasedItem>, outcome: &Outcome) -> Result<(), WorkerError> {
         let (finals, others): (Vec<_>, Vec<_>) = leased.into_iter().partition(|one| one.is_finals);
         for one in finals {
             let id = self.id;

@@ -1,4 +1,4 @@
-//! A queue of a test's own.
+//! A queue for each test.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::{Completion, Fleet, Item, Lease, Run, WorkerId};
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::postgres::{Client, Settings};
 use tensorwright_records::{
-    AnyStore, Key, Location, Options, Origin, ProgramInfo, RunId, RunInfo, Url, open_at,
+    AnyStore, Key, Location, Origin, ProgramInfo, RunId, RunInfo, StoreOptions, Url, open_at,
 };
 use tensorwright_testkit::postgres::shared;
 
@@ -21,12 +21,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A queue on the server that tests share; `None` if there is none.
+    /// A queue on the shared test server; `None` if there is none.
     pub(crate) fn new() -> Option<Self> {
         Some(Self::of(&shared()?))
     }
 
-    /// A queue on a server, with a class for which its owner may work.
+    /// A queue on a server, with a class that its owner may work for.
     pub(crate) fn of(server: &str) -> Self {
         let name = format!("f{}", RunId::fresh());
         let place = Self { url: format!("{server}?schema={name}"), name };
@@ -54,19 +54,19 @@ impl Place {
     }
 
     pub(crate) fn store(&self) -> AnyStore {
-        open_at(&Location::Server(self.url()), Options::default()).unwrap()
+        open_at(&Location::Server(self.url()), StoreOptions::default()).unwrap()
     }
 
     pub(crate) fn client(&self) -> Client {
         Client::connect(&Settings::of(&self.url()).unwrap(), LIMIT).unwrap()
     }
 
-    /// The one number that a query answers.
+    /// The single number of a query.
     pub(crate) fn count(&self, sql: &str) -> i64 {
         self.client().query(sql, &[], LIMIT).unwrap()[0].get(0)
     }
 
-    /// A run with items, of which none was leased.
+    /// A run with items that are not leased.
     pub(crate) fn run_with(&self, numbers: std::ops::Range<u64>) -> Run {
         let run = run(64);
         let mut fleet = self.fleet();
@@ -76,13 +76,13 @@ impl Place {
         run
     }
 
-    /// Every item has exactly one outcome, and nothing waits.
+    /// Whether every item has exactly one outcome and nothing waits.
     pub(crate) fn is_settled(&self, items: u64) -> bool {
         let sql = "SELECT (SELECT count(*) FROM ready) + (SELECT count(*) FROM leased)";
         self.count(sql) == 0 && self.count("SELECT count(*) FROM done") == items.cast_signed()
     }
 
-    /// Asserts that of so many items each has exactly one outcome, in the records too.
+    /// Asserts that each of `items` items has exactly one outcome, also in the records.
     pub(crate) fn assert_settled(&self, items: u64) {
         let counts =
             "SELECT (SELECT count(*) FROM items) * 1000000000 + (SELECT count(*) FROM done)";

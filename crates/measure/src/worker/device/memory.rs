@@ -1,8 +1,8 @@
-//! Memory of a device that notices what is written behind its end.
+//! Device memory that detects out-of-bounds writes.
 //!
-//! Where a device works on the memory of this process, tensors lie in regions between pages that cannot be
-//! accessed: whoever leaves them ends the process, and what inputs hold cannot be written at all. The rest of the last page, and
-//! on other devices 64 KiB more, holds a pattern that is looked at afterwards.
+//! If a device works on the memory of this process, tensors lie between inaccessible pages: an
+//! access beyond them ends the process, and inputs are read-only. The rest of the last page, and 64
+//! KiB after the tensor on other devices, holds a pattern that is checked afterwards.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use crate::worker::memory::{ReadOnlyRegion, Region, UNWRITTEN};
 
 const PAGE: u64 = 4096;
 
-/// The bytes behind memory that is not between pages that cannot be accessed.
+/// The watched bytes after memory that is not between inaccessible pages.
 const GUARD: u64 = 64 << 10;
 
-/// How much is uploaded at once.
+/// The bytes uploaded at once.
 const CHUNK: usize = 1 << 20;
 
-/// Memory of so many bytes and the rest of a page, all [`UNWRITTEN`]. No kernel may count on zeros.
+/// Memory of `bytes` bytes and the rest of a page, all [`UNWRITTEN`]. No kernel may rely on zeros.
 pub(super) fn guarded(device: &mut dyn Device, bytes: u64) -> Result<Memory, DeviceError> {
     let (starved, whole) = size(device, bytes)?;
     if device.describe().shares_memory {
@@ -31,7 +31,7 @@ pub(super) fn guarded(device: &mut dyn Device, bytes: u64) -> Result<Memory, Dev
     Ok(memory)
 }
 
-/// Memory with these bytes, which cannot be written where that can be forbidden.
+/// Memory with these bytes, read-only where possible.
 pub(super) fn constant(device: &mut dyn Device, bytes: &[u8]) -> Result<Memory, DeviceError> {
     let (starved, whole) = size(device, bytes.len() as u64)?;
     if device.describe().shares_memory {
@@ -48,7 +48,7 @@ pub(super) fn constant(device: &mut dyn Device, bytes: &[u8]) -> Result<Memory, 
     Ok(memory)
 }
 
-/// Writes bytes, and [`UNWRITTEN`] behind them.
+/// Writes bytes, followed by [`UNWRITTEN`].
 pub(super) fn fill(
     device: &mut dyn Device,
     memory: &Memory,
@@ -65,12 +65,12 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Whether nothing was written to bytes that [`fill`] or [`guarded`] filled.
+/// Whether the bytes that [`fill`] or [`guarded`] filled are unchanged.
 pub(super) fn is_unwritten(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == UNWRITTEN)
 }
 
-/// The bytes up to the end of a page, and the error if there are not so many.
+/// The bytes rounded up to a page, and the error if there is not enough memory.
 fn size(device: &dyn Device, bytes: u64) -> Result<(DeviceError, u64), DeviceError> {
     let device = device.describe().name().to_owned();
     let starved = DeviceError::OutOfMemory { device, bytes };

@@ -1,4 +1,4 @@
-//! A device as a [`Bench`]: programs that its runtime compiles in this process.
+//! The device [`Backend`]: programs that its runtime compiles in this process.
 #![allow(unsafe_code, reason = "runs kernels that nothing is known of")]
 
 mod memory;
@@ -15,18 +15,18 @@ use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
 
 use self::verdict::verdict;
-use super::bench::Bench;
+use super::backend::Backend;
 use super::compare::{self, Tensor};
 use super::{Connection, Served, runner, sandbox};
 use crate::protocol::{Description, Setup, Verdict};
 use crate::roofline::{Roof, Roofline};
 use crate::shared::Layout;
 
-/// What a runtime may use to compile, however little a candidate may.
+/// The memory that a runtime may use to compile, however little a candidate may.
 const LEAST_MEMORY: u64 = 2 << 30;
 
-/// Everything that a program meets.
-struct DeviceBench {
+/// The environment of a device program.
+struct DeviceBackend {
     device: Box<dyn Device>,
     probe: Probe,
     inputs: Vec<Memory>,
@@ -34,21 +34,21 @@ struct DeviceBench {
     expected: Vec<Tensor>,
     /// The outputs of the program, in order.
     output_ids: Vec<TensorId>,
-    /// Where results are compared.
+    /// Host memory for comparing results.
     scratch: Vec<u8>,
-    /// What was in the caches is driven out by it.
+    /// Memory to flush the caches with.
     flush: Option<Memory>,
 }
 
 /// A program on the device.
 struct Candidate {
     kernel: Kernel,
-    /// Where the memory of each input and output of the interface is.
+    /// The memory of each input and output of the interface.
     slots: Vec<Slot>,
     error_growth: f64,
 }
 
-/// Where the memory of a tensor is.
+/// The memory of a tensor.
 #[derive(Clone, Copy)]
 enum Slot {
     Input(usize),
@@ -66,19 +66,19 @@ pub(super) fn serve(
     let mut device = open(name).map_err(|error| format!("{error}; {}", error.help()))?;
     let (probe, roofline) = nearer(device.as_mut(), program, setup.roofline)
         .map_err(|error| format!("{error}; {}", error.help()))?;
-    let bench = DeviceBench::new(device, probe, program, &layout, &connection.shared)?;
-    let shares_memory = bench.device.describe().shares_memory;
+    let backend = DeviceBackend::new(device, probe, program, &layout, &connection.shared)?;
+    let shares_memory = backend.device.describe().shares_memory;
     sandbox::limit_device(shares_memory, setup.memory_bytes.max(LEAST_MEMORY))?;
-    runner::work(connection, bench, roofline)
+    runner::work(connection, backend, roofline)
 }
 
-/// A probe of the nearer roof, and the roofline; the one that is known already, if it is.
+/// A probe of the nearer roof, and the roofline, measured unless it is known.
 fn nearer(
     device: &mut dyn Device,
     program: &Program,
     known: Option<Roofline>,
 ) -> Result<(Probe, Roofline), DeviceError> {
-    /// The runs of a probe before it is known which roof counts; the first may be a cold one.
+    /// Runs of each probe to find the nearer roof; the first may be a cold one.
     const RUNS: usize = 4;
     let kind = |roofline: &Roofline| match roofline.bound() {
         Roof::Compute => ProbeKind::Arithmetic,
@@ -100,7 +100,7 @@ fn nearer(
     }
 }
 
-impl DeviceBench {
+impl DeviceBackend {
     /// Reads inputs and expected results of a program from the shared file.
     fn new(
         mut device: Box<dyn Device>,
@@ -127,7 +127,7 @@ impl DeviceBench {
         Ok(Self { device, probe, inputs, outputs, expected, output_ids, scratch, flush: None })
     }
 
-    /// Where the memory of an input or output is.
+    /// The memory of an input or output.
     fn slot(&self, parameter: &Parameter) -> Option<Slot> {
         match parameter.owner {
             Owner::Input => {
@@ -140,20 +140,20 @@ impl DeviceBench {
         }
     }
 
-    /// Calls a function of a candidate: the seconds by the device's clock.
+    /// Calls a function of a candidate; returns the seconds by the device's clock.
     fn call(&mut self, candidate: &Candidate, function: Function) -> Result<f64, Verdict> {
         let memory = |slot: &Slot| match *slot {
             Slot::Input(place) => &self.inputs[place],
             Slot::Output(place) => &self.outputs[place],
         };
         let tensors: Vec<&Memory> = candidate.slots.iter().map(memory).collect();
-        // SAFETY: nothing is known of the kernels. Finding out whether they keep to their interface is what this
-        // process is for, and all they could harm.
+        // SAFETY: the kernels are unknown code. This process exists to find out whether they keep
+        // to their interface, and they can harm only it.
         let called = unsafe { candidate.kernel.call(self.device.as_mut(), function, &tensors) };
         called.map(|elapsed| elapsed.total.as_secs_f64()).map_err(|error| verdict(&error))
     }
 
-    /// What a candidate has written behind the end of, or how its outputs differ from what is expected.
+    /// The buffer that a candidate has overrun, or how its outputs differ from the expected values.
     fn problem(&mut self, candidate: &Candidate) -> Result<Option<String>, Verdict> {
         let Self { device, outputs, expected, scratch, .. } = self;
         for (place, (output, expected)) in outputs.iter().zip(expected).enumerate() {
@@ -161,7 +161,7 @@ impl DeviceBench {
             device.download(output, 0, scratch).map_err(|error| verdict(&error))?;
             let (values, rest) = scratch.split_at(expected.values.bytes().len());
             if !memory::is_unwritten(rest) {
-                let reason = format!("the kernel writes behind the end of output {place}");
+                let reason = format!("the kernel writes past the end of output {place}");
                 return Ok(Some(reason));
             }
             if let Some(difference) = compare::difference(expected, values, candidate.error_growth)
@@ -173,14 +173,14 @@ impl DeviceBench {
             scratch.resize(own.bytes().saturating_sub(bytes) as usize, 0);
             device.download(own, bytes, scratch).map_err(|error| verdict(&error))?;
             if !memory::is_unwritten(scratch) {
-                return Ok(Some(format!("the kernel writes behind the end of its {name}")));
+                return Ok(Some(format!("the kernel writes past the end of its {name}")));
             }
         }
         Ok(None)
     }
 }
 
-impl Bench for DeviceBench {
+impl Backend for DeviceBackend {
     type Candidate = Candidate;
 
     const COMPILES: bool = true;
@@ -204,7 +204,7 @@ impl Bench for DeviceBench {
         }
     }
 
-    fn spoil(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
+    fn poison(&mut self, candidate: &Candidate) -> Result<(), Verdict> {
         let Self { device, outputs, expected, scratch, .. } = self;
         for (output, expected) in outputs.iter().zip(expected) {
             scratch.clear();
@@ -238,7 +238,7 @@ impl Bench for DeviceBench {
             self.flush = self.device.allocate(bytes).ok();
         }
         if let Some(memory) = &self.flush {
-            // Without memory for that, the caches stay as they are.
+            // Without memory for it, the caches stay as they are.
             let _ = memory::fill(self.device.as_mut(), memory, &[]);
         }
     }

@@ -1,4 +1,4 @@
-//! What an error of a device says about the candidate that met it.
+//! Converts device errors to verdicts on candidates.
 
 use tensorwright_device::DeviceError;
 

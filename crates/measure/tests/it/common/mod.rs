@@ -1,4 +1,4 @@
-//! What the tests share: programs, a measurer, machine code from C, and a look for lost children.
+//! Shared test helpers: programs, a measurer, compiled C, leaked processes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tensorwright::schedule::interface::Function;
 use tensorwright::{Module, Program, Schedule, Target};
-use tensorwright_measure::{Config, Finished, Measurer, WorkerCommand};
+use tensorwright_measure::{Config, Measurer, TrialResult, WorkerCommand};
 use tensorwright_outcome::Outcome;
 
-/// Longer than anything takes here, even on a machine that has other things to do.
+/// Longer than any test step takes, even on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 pub(crate) fn program(text: &str, def: &str, sizes: &[(&str, i64)]) -> Program {
@@ -35,16 +35,16 @@ pub(crate) fn schedule(text: &str) -> Schedule {
     Schedule::parse(text).unwrap()
 }
 
-/// A schedule that is right and not slow.
+/// A legal and fast schedule.
 pub(crate) fn good() -> Schedule {
     schedule("C: split n 16\nC: reorder m n.0 k n.1\nC: vectorize n.1")
 }
 
-pub(crate) fn next(measurer: &mut Measurer) -> Finished {
+pub(crate) fn next(measurer: &mut Measurer) -> TrialResult {
     measurer.next(LONG).expect("an outcome in time")
 }
 
-/// Measures the good schedule, as proof that all is well.
+/// Measures the good schedule to prove that the measurer works.
 pub(crate) fn assert_well(measurer: &mut Measurer) {
     measurer.submit(999, &good());
     let finished = next(measurer);
@@ -101,7 +101,7 @@ impl Processes {
     }
 }
 
-/// The children of this process, as the system knows them: number and state.
+/// The children of this process: id and state.
 pub(crate) fn children() -> Vec<(u32, char)> {
     let ours = std::process::id();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! Directories and records that tests share.
+//! Shared test helpers: directories and records.
 #![allow(unused_macros, reason = "each test file uses a part of it")]
 
 pub(crate) mod synthetic;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{
-    AnyStore, Key, Location, Options, ProgramInfo, RunId, RunInfo, Store, Trial, open_at,
+    AnyStore, Key, Location, ProgramInfo, RunId, RunInfo, Store, StoreOptions, Trial, open_at,
 };
 
 /// A place for records and a directory, both removed at the end of the test.
@@ -34,7 +34,7 @@ impl Scratch {
         }
     }
 
-    /// A schema of the server that tests use; `None` if there is none.
+    /// A schema on the test server; `None` if there is none.
     #[cfg(feature = "postgres")]
     pub(crate) fn on_server() -> Option<Self> {
         let schema = server::Schema::new()?;
@@ -72,7 +72,7 @@ impl Scratch {
         open_at(&self.location, quick()).unwrap()
     }
 
-    /// Changes the tables behind the back of the records.
+    /// Changes the tables directly.
     pub(crate) fn execute(&self, sql: &str) {
         #[cfg(feature = "postgres")]
         if let Some(schema) = &self._schema {
@@ -102,9 +102,9 @@ macro_rules! on_every_database {
 #[allow(unused_imports, reason = "each test file uses a part of it")]
 pub(crate) use on_every_database;
 
-/// Tests do not need to outlast a loss of power.
-pub(crate) fn quick() -> Options {
-    Options { durable: false, ..Options::default() }
+/// Options without durability, which tests do not need.
+pub(crate) fn quick() -> StoreOptions {
+    StoreOptions { durable: false, ..StoreOptions::default() }
 }
 
 pub(crate) fn program(m: i64) -> ProgramInfo {
@@ -127,7 +127,7 @@ pub(crate) fn timing(seconds: f64) -> Timing {
     Timing { seconds, raw_seconds: seconds * 1.1, spread: 0.02, runs: 9, ..Timing::default() }
 }
 
-/// A trial that took so long.
+/// A trial with this time.
 pub(crate) fn measured(number: u64, seconds: f64) -> Trial {
     let schedule = format!("C: split m {} -> m.0 m.1\nC: vectorize n\n", number + 2);
     let outcome = Outcome::Measured(timing(seconds));
@@ -139,7 +139,7 @@ pub(crate) fn measured(number: u64, seconds: f64) -> Trial {
     }
 }
 
-/// A run of a key that has begun.
+/// Starts a run of a key.
 pub(crate) fn begin(store: &mut dyn Store, key: &Key, program: &ProgramInfo) -> RunId {
     store.begin_run(key, program, &RunInfo::new("random", 1)).unwrap()
 }

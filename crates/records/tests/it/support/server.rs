@@ -1,4 +1,4 @@
-//! The server that tests use.
+//! The shared test server.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// A schema, not made yet; `None` if there is no server.
+    /// A schema that is not created yet; `None` if there is no server.
     pub(crate) fn new() -> Option<Self> {
         Some(Self::of(&tensorwright_testkit::postgres::shared()?))
     }
@@ -43,7 +43,7 @@ impl Schema {
 impl Drop for Schema {
     fn drop(&mut self) {
         let sql = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.name);
-        // A test that fails has said why already.
+        // A failing test has already reported why.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.execute(&sql)));
     }
 }

@@ -1,16 +1,16 @@
-//! Many records that look like those of real runs.
+//! Synthetic records that resemble real ones.
 
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_random::SplitMix;
 use tensorwright_records::{Event, Key, ProgramInfo, RunInfo, Trial};
 
-/// Trials of a run.
+/// Trials per run.
 pub(crate) const TRIALS: u64 = 1000;
 
-/// Runs of a key.
+/// Runs per key.
 pub(crate) const RUNS: u64 = 2;
 
-/// The program and the key of a number.
+/// The program and key with this index.
 pub(crate) fn key(number: u64) -> (ProgramInfo, Key) {
     let sizes = [("K", 64 + number % 97), ("M", 32 + number), ("N", 128)];
     let program = ProgramInfo {
@@ -48,7 +48,7 @@ fn trial(number: u64, random: &mut SplitMix) -> Trial {
     Trial { origin: origin.into(), outcome: outcome(random), elapsed, ..trial }
 }
 
-/// One candidate in four is not measured, and says why.
+/// One candidate in four fails, with a reason.
 fn outcome(random: &mut SplitMix) -> Outcome {
     let seconds = 1e-3 * (1.0 + 20.0 * random.unit());
     match random.below(16) {
@@ -76,7 +76,7 @@ fn outcome(random: &mut SplitMix) -> Outcome {
     }
 }
 
-/// The steps of a tiled and packed matrix product, with factors drawn at random.
+/// The steps of a tiled and packed matrix product with random factors.
 fn schedule(random: &mut SplitMix) -> String {
     let mut factor = || 1 + random.below(64);
     let mut text = String::new();

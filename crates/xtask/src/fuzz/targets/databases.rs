@@ -2,7 +2,8 @@
 
 use tensorwright_outcome::{Outcome, Timing};
 use tensorwright_records::{
-    Collection, Error, Key, Options, ProgramInfo, RunFilter, RunInfo, SqliteStore, Store, Trial,
+    Collection, Error, Key, ProgramInfo, RunFilter, RunInfo, SqliteStore, Store, StoreOptions,
+    Trial,
 };
 use tensorwright_testkit::damage;
 
@@ -22,7 +23,7 @@ const TEXT: &str = "def gemm(float(8,64) A) -> (C) { C(m,n) = A(m,n) }\n";
 
 /// A database with a number of trials.
 pub(super) fn filled(scratch: &Scratch, trials: u64) -> Option<SqliteStore> {
-    let options = Options { durable: false, ..Options::default() };
+    let options = StoreOptions { durable: false, ..StoreOptions::default() };
     let mut store = SqliteStore::open(&scratch.file, options).ok()?;
     let program = ProgramInfo {
         hash: "gemm-8".into(),
@@ -81,7 +82,7 @@ fn run(input: &mut Input) -> Reached {
     if std::fs::write(&scratch.file, &input.bytes).is_err() {
         return Reached::Refused;
     }
-    let options = Options { durable: false, ..Options::default() };
+    let options = StoreOptions { durable: false, ..StoreOptions::default() };
     let told = |error: Error, reached| {
         std::hint::black_box((error.to_string(), error.help()));
         reached

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tensorwright_records::transfer::{read_lines, write_lines};
-use tensorwright_records::{Options, RunFilter, SqliteStore};
+use tensorwright_records::{RunFilter, SqliteStore, StoreOptions};
 use tensorwright_testkit::mutate;
 
 use super::databases::{filled, use_everything};
@@ -34,7 +34,7 @@ fn corpus() -> Vec<Vec<u8>> {
 
 fn run(input: &mut Input) -> Reached {
     let Some(scratch) = Scratch::new() else { return Reached::Refused };
-    let options = Options { durable: false, ..Options::default() };
+    let options = StoreOptions { durable: false, ..StoreOptions::default() };
     let Ok(mut store) = SqliteStore::open(&scratch.file, options) else { return Reached::Refused };
     match read_lines(&mut store, &mut &input.bytes[..], Path::new("import")) {
         Ok(imported) if imported.added > 0 => {

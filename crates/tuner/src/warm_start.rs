@@ -1,4 +1,4 @@
-//! Where a run begins: what earlier runs found out about the program, and about similar ones.
+//! Warm start: what earlier runs found about this and similar programs.
 
 use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
@@ -9,45 +9,45 @@ use tensorwright_records::{
 use tensorwright_space::parameter::Domain;
 use tensorwright_space::{Parameter, Point};
 
-use crate::arms::{ArmPoint, Arms};
+use crate::bandit::{ArmPoint, SourceBandit};
 use crate::mode::Mode;
 use crate::names::{RecordNames, canonical_of, described};
 use crate::tuner::Tuner;
 
-/// Bests of similar keys that are tried.
+/// The most schedules of similar keys to try.
 const MOST_NEAR: usize = 4;
 
-/// Trials of earlier runs that are told to the search, the latest first.
+/// The most trials of earlier runs to report to the search, the latest first.
 const MOST_RECALLED: usize = 20_000;
 
-/// A run that its process has left, and that is ours now.
+/// An unfinished run that this process has claimed.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedRun {
     pub(crate) run: RunId,
     /// The number of its last trial.
     pub(crate) last: u64,
-    /// How many of its candidates were built.
+    /// The number of its candidates that were built.
     pub(crate) built: u64,
     pub(crate) claim: Claim,
 }
 
-/// What records say before a run begins.
+/// What the records know before a run starts.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
-    /// A run of the same command that did not end.
-    pub(crate) unfinished: Option<Unfinished>,
-    /// Trials of the same key and space, and the runs that they are of.
+pub(crate) struct RunHistory {
+    /// An unfinished run of the same command.
+    pub(crate) unfinished: Option<UnfinishedRun>,
+    /// Trials of the same key and space, with their runs.
     pub(crate) trials: Vec<(RunId, Trial)>,
-    /// Candidates of a run that is gone on with which somebody elsewhere tries; what becomes of them is not known.
+    /// Candidates of a resumed run that remote workers are still trying.
     pub(crate) out: Vec<Trial>,
-    /// Schedules to try first: the best of this key, and of similar ones.
+    /// Schedules to try first: the bests of this key and of similar ones.
     pub(crate) schedules: Vec<(Schedule, Origin)>,
-    /// Points to try first, with the numbers of their algorithms.
+    /// Points to try first, with the indices of their arms.
     pub(crate) points: Vec<ArmPoint>,
 }
 
-impl Past {
-    /// Looks into the records. What cannot be read is not there.
+impl RunHistory {
+    /// Reads the records. Unreadable ones count as absent.
     pub(crate) fn read(
         tuner: &Tuner,
         (store, claims): (&dyn Store, &Claims),
@@ -56,12 +56,12 @@ impl Past {
         space_hash: &str,
     ) -> Self {
         let mut past = Self::default();
-        // One shot is over before anything could be left unfinished.
+        // A one-shot run is too short to be left unfinished.
         if tuner.fresh || tuner.mode == Mode::OneShot {
             return past;
         }
-        // What a fleet has tried, its server knows.
-        if tuner.afar.is_none() {
+        // The server knows what a fleet has tried.
+        if tuner.remote.is_none() {
             past.runs(tuner, (store, claims), key, space_hash);
         }
         if tuner.mode == Mode::Top5 {
@@ -94,12 +94,12 @@ impl Past {
         let runs = store.runs(&filter).unwrap_or_default();
         let is_mine =
             |run: &RunSummary| run.info.strategy == tuner.chooser() && run.info.seed == tuner.seed;
-        // The model chooses by itself: only what the same choice has found is known already.
+        // Where the model chooses, only trials of the same choice count.
         let is_wanted = |run: &&RunSummary| tuner.mode == Mode::Autotune || is_mine(run);
         let mut has_finished = false;
         for run in runs.iter().filter(|run| run.info.space == space_hash).filter(is_wanted) {
             let wanted = is_mine(run) && !has_finished && self.unfinished.is_none();
-            // Claimed before its trials are read: until then its process may write more.
+            // Claim it before reading its trials: until then its process may write more.
             let claim = wanted.then(|| claims.take_over(&run.info.id)).flatten();
             let claim = claim.filter(|_| is_unfinished(store, run));
             let trials = all_trials(store, &run.info.id);
@@ -107,7 +107,7 @@ impl Past {
                 let last = trials.iter().map(|trial| trial.number).max().unwrap_or(0);
                 let built = trials.iter().filter(|t| t.outcome.is_trial()).count() as u64;
                 let run = run.info.id.clone();
-                self.unfinished = Some(Unfinished { run, last, built, claim });
+                self.unfinished = Some(UnfinishedRun { run, last, built, claim });
             }
             has_finished |= is_mine(run) && is_finished(run);
             self.trials.extend(trials.into_iter().map(|trial| (run.info.id.clone(), trial)));
@@ -117,10 +117,10 @@ impl Past {
         }
     }
 
-    /// What the searches are told.
-    pub(crate) fn observations(&self, arms: &Arms) -> Vec<(ArmPoint, Outcome)> {
+    /// The observations to report to the searches.
+    pub(crate) fn observations(&self, bandit: &SourceBandit) -> Vec<(ArmPoint, Outcome)> {
         let observation = |(_, trial): &(RunId, Trial)| {
-            let place = arms.place(trial)?;
+            let place = bandit.place(trial)?;
             Some((place, trial.outcome.clone()))
         };
         self.trials.iter().filter_map(observation).collect()
@@ -131,7 +131,7 @@ fn is_finished(run: &RunSummary) -> bool {
     run.end.as_ref().is_some_and(|end| end.status != "interrupted")
 }
 
-/// Whether a run has not ended by now, or was interrupted.
+/// Whether a run has not ended yet or was interrupted.
 fn is_unfinished(store: &dyn Store, run: &RunSummary) -> bool {
     let id = Some(run.info.id.as_str().to_owned());
     let now = store.runs(&RunFilter { id, ..RunFilter::default() }).unwrap_or_default();
@@ -151,11 +151,11 @@ fn all_trials(store: &dyn Store, run: &RunId) -> Vec<Trial> {
     trials
 }
 
-/// The point of a similar program in the space of the same algorithm: the same inner loops, the same
-/// choices.
+/// Translates a point of a similar program to the space of the same algorithm: the same choices for
+/// the same inner loops.
 fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<ArmPoint> {
     let program = described(&near.program)?.canonically_named();
-    // The algorithms that its run chose from.
+    // The algorithms its run chose from.
     let goal = tuner.goal_here().with_precision(near.key.precision);
     let options = tuner.options_of(&program).ok()?;
     let others = ScheduleSpace::alternatives(program.ir(), &goal, &options).ok()?;
@@ -180,7 +180,7 @@ fn translate(tuner: &Tuner, near: &Near, spaces: &[ScheduleSpace]) -> Option<Arm
     Some(ArmPoint { arm, point: Point::new(ranks) })
 }
 
-/// The value of one parameter that means the same as a value of another.
+/// The rank of the value of `to` that corresponds to a value of `from`.
 fn carry(from: &Parameter, rank: u32, to: &Parameter) -> Option<u32> {
     match (from.domain(), to.domain()) {
         (Domain::Factorization(a), Domain::Factorization(b)) => {

@@ -1,4 +1,4 @@
-//! [`Gathering`]: what is remembered of a key's trials while they pass by.
+//! [`KeyStatistics`]: statistics of a key's trials, gathered in one pass.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use tensorwright_records::{Result, RunSummary, Store, Trial, TrialId};
 use super::Limits;
 use super::fastest::Fastest;
 use super::space::{Space, SpaceName, space_of};
-use crate::curve::Climb;
+use crate::curve::BestSoFar;
+use crate::downsample::Downsampler;
 use crate::meta::{Algorithm, Meta};
 use crate::model::{Crash, Line, Proposals};
 use crate::text::shortened;
-use crate::thinned::Thinned;
 
-/// Candidates that the importance of parameters is computed from.
+/// The most candidates for computing parameter importance.
 const MOST_POINTS: usize = 20_000;
 
 const MOST_CRASHES: usize = 3;
@@ -23,10 +23,10 @@ const MOST_SPACES: usize = 16;
 
 /// A candidate in a plot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dot {
+pub(super) struct PlotPoint {
     pub(super) trial: u64,
     pub(super) seconds: f64,
-    /// The place in [`Gathering::groups`].
+    /// The index in [`KeyStatistics::groups`].
     pub(super) group: usize,
 }
 
@@ -35,31 +35,31 @@ pub(super) struct Dot {
 pub(super) struct StrategyRuns {
     pub(super) name: String,
     pub(super) trials: u64,
-    pub(super) climbs: Vec<(u64, Climb)>,
+    pub(super) histories: Vec<(u64, BestSoFar)>,
 }
 
-/// What is remembered of a key's trials while they pass by.
+/// Statistics of a key's trials, gathered in one pass.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(super) struct KeyStatistics {
     pub(super) meta: Meta,
     pub(super) groups: Vec<StrategyRuns>,
-    pub(super) dots: Thinned<Dot>,
+    pub(super) dots: Downsampler<PlotPoint>,
     pub(super) spaces: BTreeMap<SpaceName, Space>,
     pub(super) fastest: Fastest,
     pub(super) tally: Tally,
     pub(super) crashes: Vec<Crash>,
     pub(super) origins: BTreeMap<String, Proposals>,
-    /// The default schedule's seconds in each run: it is number 0 of all of them.
+    /// The default schedule's seconds in each run, in which it is trial 0.
     pub(super) defaults: Vec<f64>,
     pub(super) lines: Vec<Line>,
 }
 
-impl Gathering {
+impl KeyStatistics {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             meta: Meta::default(),
             groups: Vec::new(),
-            dots: Thinned::new(limits.dots),
+            dots: Downsampler::new(limits.dots),
             spaces: BTreeMap::new(),
             fastest: Fastest::default(),
             tally: Tally::default(),
@@ -70,20 +70,20 @@ impl Gathering {
         }
     }
 
-    /// Takes a run with all its trials, a page in memory at a time; the latest run comes first.
+    /// Adds a run with all its trials, one page in memory at a time; the latest run comes first.
     pub(super) fn run(&mut self, store: &dyn Store, run: &RunSummary) -> Result<()> {
         const PAGE: usize = 1000;
         let meta = Meta::read(&run.info.meta);
         let group = self.group(&run.info.strategy);
         self.space(run, &meta);
-        let mut climb = Climb::default();
+        let mut history = BestSoFar::default();
         let mut after = None;
         let before = self.tally.trials();
         loop {
             let page = store.trials(&run.info.id, after, PAGE)?;
             let Some(last) = page.last() else { break };
             after = Some(last.number);
-            page.iter().for_each(|trial| self.trial(run, trial, group, &mut climb));
+            page.iter().for_each(|trial| self.trial(run, trial, group, &mut history));
         }
         let trials = self.tally.trials() - before;
         self.lines.push(Line {
@@ -91,24 +91,24 @@ impl Gathering {
             strategy: run.info.strategy.clone(),
             seed: run.info.seed,
             trials,
-            best: climb.best(),
+            best: history.best(),
             started: run.info.started,
             end: run.end.clone(),
             command: meta.command.clone(),
         });
         self.groups[group].trials += trials;
-        self.groups[group].climbs.push((run.info.seed, climb));
+        self.groups[group].histories.push((run.info.seed, history));
         self.meta = std::mem::take(&mut self.meta).or(meta);
         Ok(())
     }
 
-    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, climb: &mut Climb) {
+    fn trial(&mut self, run: &RunSummary, trial: &Trial, group: usize, history: &mut BestSoFar) {
         self.tally.add(&trial.outcome);
         let timing = trial.outcome.timing();
         let timing = timing.filter(|timing| timing.seconds.is_finite() && timing.seconds > 0.0);
-        // A time that was cut short shows how slow a candidate is, and is never the best.
+        // A time that was cut short shows how slow a candidate is, but is never the best.
         let full = timing.filter(|timing| !timing.cut).map(|timing| timing.seconds);
-        let improves = climb.observe(trial.number, trial.elapsed, full);
+        let improves = history.observe(trial.number, trial.elapsed, full);
         self.origin(trial, full, improves);
         if let Some(seconds) = full {
             self.fastest.offer(run, trial, seconds);
@@ -117,7 +117,7 @@ impl Gathering {
             }
         }
         if let Some(seconds) = timing.map(|timing| timing.seconds) {
-            self.dots.push(|| Dot { trial: trial.number, seconds, group });
+            self.dots.push(|| PlotPoint { trial: trial.number, seconds, group });
             if let Some(space) = self.spaces.get_mut(&space_of(run, trial)) {
                 space.points.push(|| (trial.point.clone(), seconds));
             }
@@ -162,7 +162,7 @@ impl Gathering {
         }
     }
 
-    /// The place of a strategy's group.
+    /// The index of a strategy's group.
     fn group(&mut self, strategy: &str) -> usize {
         let name = if strategy.is_empty() { "(unnamed)" } else { strategy };
         let name = shortened(name, 60);
@@ -182,7 +182,7 @@ impl Gathering {
             if self.spaces.len() >= MOST_SPACES && !self.spaces.contains_key(&name) {
                 return;
             }
-            let fresh = || Space { parameters: Vec::new(), points: Thinned::new(MOST_POINTS) };
+            let fresh = || Space { parameters: Vec::new(), points: Downsampler::new(MOST_POINTS) };
             let space = self.spaces.entry(name).or_insert_with(fresh);
             if space.parameters.is_empty() {
                 space.parameters.clone_from(&algorithm.parameters);

@@ -1,22 +1,22 @@
-//! [`Thinned`]: a bounded, even sample of a sequence of unknown length.
+//! [`Downsampler`]: a bounded, even sample of a sequence of unknown length.
 
 /// A bounded, even sample of a sequence of unknown length: every `stride`-th item, where the stride
-/// doubles whenever the sample is full. The same sequence gives the same sample.
+/// doubles whenever the sample is full. It is deterministic.
 #[derive(Debug, Clone)]
-pub(crate) struct Thinned<T> {
+pub(crate) struct Downsampler<T> {
     items: Vec<T>,
     at_most: usize,
     stride: u64,
     seen: u64,
 }
 
-impl<T> Thinned<T> {
-    /// A sample of at most so many items, and at least half as many if there are.
+impl<T> Downsampler<T> {
+    /// A sample of at most `at_most` items, and at least half as many if there are enough.
     pub(crate) fn new(at_most: usize) -> Self {
         Self { items: Vec::new(), at_most: at_most.max(2), stride: 1, seen: 0 }
     }
 
-    /// The next item of the sequence, made only if the sample takes it.
+    /// Adds the next item, computed only if the sample takes it.
     pub(crate) fn push(&mut self, item: impl FnOnce() -> T) {
         if self.seen.is_multiple_of(self.stride) {
             if self.items.len() >= self.at_most {
@@ -30,7 +30,7 @@ impl<T> Thinned<T> {
         self.seen += 1;
     }
 
-    /// How many items the sequence had.
+    /// The number of items in the sequence.
     pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
@@ -50,8 +50,8 @@ fn keep_even<T>(items: &mut Vec<T>) {
     });
 }
 
-/// At most so many items, evenly chosen; the first and the last are among them.
-pub(crate) fn thin<T: Clone>(items: &[T], at_most: usize) -> Vec<T> {
+/// At most `at_most` items, evenly chosen; they include the first and the last.
+pub(crate) fn downsample<T: Clone>(items: &[T], at_most: usize) -> Vec<T> {
     let at_most = at_most.max(2);
     if items.len() <= at_most {
         return items.to_vec();
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_even_and_bounded() {
-        let mut sample = Thinned::new(10);
+        let mut sample = Downsampler::new(10);
         (0..1000).for_each(|item| sample.push(|| item));
         assert_eq!(sample.seen(), 1000);
         assert_eq!(sample.into_items(), [0, 128, 256, 384, 512, 640, 768, 896]);
@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn the_ends_stay() {
-        assert_eq!(thin(&[1, 2, 3], 5), [1, 2, 3]);
+        assert_eq!(downsample(&[1, 2, 3], 5), [1, 2, 3]);
         let items: Vec<u32> = (0..100).collect();
-        assert_eq!(thin(&items, 4), [0, 33, 66, 99]);
+        assert_eq!(downsample(&items, 4), [0, 33, 66, 99]);
     }
 }

@@ -1,5 +1,7 @@
-//! [`Crew`]: who tries the candidates of a run, and keeps what becomes of them: children of this process and its journal,
-//! or a fleet and its server.
+//! [`Executor`]: tries candidates and stores their outcomes.
+//!
+//! Either child processes build and time candidates and the journal stores their outcomes, or a
+//! fleet and its server do both.
 
 #[cfg(feature = "postgres")]
 mod fleet;
@@ -7,7 +9,7 @@ mod fleet;
 use std::time::{Duration, Instant};
 
 use tensorwright::Schedule;
-use tensorwright_measure::{Config, Finalist, Finished, MeasureError, Measurer, Roofline};
+use tensorwright_measure::{Config, Finalist, MeasureError, Measurer, Roofline, TrialResult};
 use tensorwright_records::{
     Best, Claim, Declared, Error, Journal, Kept, Key, ProgramInfo, Result, RunEnd, RunId, RunInfo,
     Trial,
@@ -16,57 +18,58 @@ use tensorwright_records::{
 use crate::candidates::Candidate;
 use crate::error::TuneError;
 use crate::tuner::Tuner;
-use crate::warm::{Past, Unfinished};
+use crate::warm_start::{RunHistory, UnfinishedRun};
 
-/// Candidates that are out at a time here: one is timed, one waits for it, others are built. More would be
-/// proposed with less known.
+/// Candidates in flight in a local run: one is timed, one waits, others are built. With more, the
+/// search would propose with less feedback.
 pub(crate) const DEPTH: usize = 4;
 
-/// A candidate as it leaves.
+/// A candidate to submit.
 #[cfg_attr(
     not(feature = "postgres"),
     expect(dead_code, reason = "children here need the schedule alone")
 )]
 pub(crate) struct Submission<'c> {
     pub(crate) candidate: &'c Candidate,
-    /// The point and its algorithm, if it is one of a space.
+    /// The point and its algorithm, if it belongs to a space.
     pub(crate) point: Vec<u32>,
     pub(crate) algorithm: String,
 }
 
-/// Who tries the candidates of a run.
-pub(crate) enum Crew {
-    /// Children of this process. The claim keeps others from going on with the run while this process lives.
-    Here { measurer: Box<Measurer>, claim: Option<Claim> },
-    /// Workers elsewhere.
+/// Tries the candidates of a run.
+pub(crate) enum Executor {
+    /// Child processes of this process. The claim keeps other processes from resuming the run while
+    /// this one lives.
+    Local { measurer: Box<Measurer>, claim: Option<Claim> },
+    /// Remote workers.
     #[cfg(feature = "postgres")]
-    Fleet(Box<fleet::FleetCrew>),
+    Fleet(Box<fleet::FleetExecutor>),
 }
 
-/// A run that is about to begin, or to be gone on with.
-pub(crate) struct Opened {
-    pub(crate) crew: Crew,
+/// A run about to start or to be resumed.
+pub(crate) struct OpenRun {
+    pub(crate) executor: Executor,
     pub(crate) run: RunId,
-    pub(crate) past: Past,
-    /// The number of the next trial, and how many candidates were built so far, if the run is gone on with.
+    pub(crate) past: RunHistory,
+    /// The number of the next trial and the number of built candidates, if the run is resumed.
     pub(crate) resumed: Option<(u64, u64)>,
 }
 
-impl Crew {
-    /// A crew for a run, and what is known of it. `begin` is what the run will be recorded as.
+impl Executor {
+    /// Opens an executor for a run, with its history. `info` is what the run will be recorded as.
     pub(crate) fn open(
         tuner: &Tuner,
         journal: &mut Journal,
         key: &Key,
         info: &RunInfo,
-        mut past: Past,
-    ) -> std::result::Result<Opened, TuneError> {
-        if let Some(afar) = &tuner.afar {
+        mut past: RunHistory,
+    ) -> std::result::Result<OpenRun, TuneError> {
+        if let Some(remote) = &tuner.remote {
             #[cfg(feature = "postgres")]
-            return fleet::FleetCrew::open(tuner, afar, journal, key, info, past);
+            return fleet::FleetExecutor::open(tuner, remote, journal, key, info, past);
             #[cfg(not(feature = "postgres"))]
             {
-                let (_, _, _) = (afar, key, info);
+                let (_, _, _) = (remote, key, info);
                 return Err(TuneError::NoFleet);
             }
         }
@@ -76,7 +79,7 @@ impl Crew {
         config.seed = tuner.seed;
         let measurer = Box::new(measurer(tuner, config)?);
         let (run, claim, resumed) = match past.unfinished.take() {
-            Some(Unfinished { run, last, built, claim }) => {
+            Some(UnfinishedRun { run, last, built, claim }) => {
                 (run, Some(claim), Some((last + 1, built)))
             }
             None => {
@@ -85,24 +88,24 @@ impl Crew {
                 (run, claim, None)
             }
         };
-        Ok(Opened { crew: Self::Here { measurer, claim }, run, past, resumed })
+        Ok(OpenRun { executor: Self::Local { measurer, claim }, run, past, resumed })
     }
 
-    /// Whether whoever tries a candidate keeps what became of it, under the candidate's number.
+    /// Whether the server stores the outcomes itself, under the candidates' numbers.
     pub(crate) fn keeps_trials(&self) -> bool {
-        !matches!(self, Self::Here { .. })
+        !matches!(self, Self::Local { .. })
     }
 
-    /// Why the run cannot go on, and what is in the way at the moment.
+    /// The error that keeps the run from continuing, if there is one.
     pub(crate) fn failure(&mut self) -> Option<Error> {
         match self {
-            Self::Here { .. } => None,
+            Self::Local { .. } => None,
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.failure(),
         }
     }
 
-    /// Notes that a run begins.
+    /// Records the start of the run.
     pub(crate) fn begin(
         &mut self,
         journal: &mut Journal,
@@ -111,7 +114,7 @@ impl Crew {
         info: &RunInfo,
     ) -> Result<Kept> {
         match self {
-            Self::Here { .. } => journal.begin_run(key, program, info),
+            Self::Local { .. } => journal.begin_run(key, program, info),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.begin(key, program, info).map(|()| Kept::Database),
         }
@@ -119,16 +122,16 @@ impl Crew {
 
     pub(crate) fn roofline(&self) -> Roofline {
         match self {
-            Self::Here { measurer, .. } => measurer.roofline(),
+            Self::Local { measurer, .. } => measurer.roofline(),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.roofline(),
         }
     }
 
-    /// How many more candidates it takes now.
+    /// How many more candidates it accepts now.
     pub(crate) fn room(&self) -> usize {
         match self {
-            Self::Here { measurer, .. } => DEPTH.saturating_sub(measurer.in_flight()),
+            Self::Local { measurer, .. } => DEPTH.saturating_sub(measurer.in_flight()),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.room(),
         }
@@ -136,33 +139,33 @@ impl Crew {
 
     pub(crate) fn submit(&mut self, number: u64, what: Submission<'_>) {
         match self {
-            Self::Here { measurer, .. } => measurer.submit(number, &what.candidate.schedule),
+            Self::Local { measurer, .. } => measurer.submit(number, &what.candidate.schedule),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.submit(number, what),
         }
     }
 
-    /// Tries an object instead of what the compiler makes. Fleets take no machine code.
+    /// Tries an object file instead of compiling. Fleets take no machine code.
     pub(crate) fn submit_object(&mut self, number: u64, schedule: &Schedule, object: Vec<u8>) {
         match self {
-            Self::Here { measurer, .. } => measurer.submit_object(number, schedule, object),
+            Self::Local { measurer, .. } => measurer.submit_object(number, schedule, object),
             #[cfg(feature = "postgres")]
             Self::Fleet(_) => {}
         }
     }
 
-    pub(crate) fn next(&mut self, wait: Duration) -> Option<Finished> {
+    pub(crate) fn next(&mut self, wait: Duration) -> Option<TrialResult> {
         match self {
-            Self::Here { measurer, .. } => measurer.next(wait),
+            Self::Local { measurer, .. } => measurer.next(wait),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.next(wait),
         }
     }
 
-    /// Nothing that is out is waited for any more.
+    /// Drops all candidates in flight.
     pub(crate) fn cancel(&mut self) {
         match self {
-            Self::Here { measurer, .. } => measurer.cancel(),
+            Self::Local { measurer, .. } => measurer.cancel(),
             #[cfg(feature = "postgres")]
             Self::Fleet(_) => {}
         }
@@ -170,13 +173,13 @@ impl Crew {
 
     pub(crate) fn set_best(&mut self, seconds: f64) {
         match self {
-            Self::Here { measurer, .. } => measurer.set_best(seconds),
+            Self::Local { measurer, .. } => measurer.set_best(seconds),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.set_best(seconds),
         }
     }
 
-    /// Times schedules in turns, on one machine; here until a moment at the latest.
+    /// Times schedules in turns on one machine; locally until `until` at the latest.
     pub(crate) fn finalists(
         &mut self,
         number: u64,
@@ -186,7 +189,7 @@ impl Crew {
     ) -> Vec<Finalist> {
         let _ = number;
         match self {
-            Self::Here { measurer, .. } => match until {
+            Self::Local { measurer, .. } => match until {
                 Some(until) => measurer.finalists_by(schedules, time, until),
                 None => measurer.finalists(schedules, time),
             },
@@ -195,7 +198,7 @@ impl Crew {
         }
     }
 
-    /// Keeps a trial.
+    /// Stores a trial, unless the server does.
     pub(crate) fn keep(
         &self,
         journal: &mut Journal,
@@ -205,10 +208,10 @@ impl Crew {
         (!self.keeps_trials()).then(|| journal.insert(run, trial))
     }
 
-    /// What was declared the best of the key, also for a run that began without records.
+    /// The declared best of the key, also for a run started without records.
     pub(crate) fn best(&mut self, journal: &mut Journal, key: &Key) -> Option<Best> {
         let best = match self {
-            Self::Here { .. } => journal.store().ok()?.best(key).ok()?,
+            Self::Local { .. } => journal.store().ok()?.best(key).ok()?,
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.best(),
         };
@@ -222,13 +225,13 @@ impl Crew {
         best: &Declared,
     ) -> Result<Kept> {
         match self {
-            Self::Here { .. } => journal.declare_best(key, best),
+            Self::Local { .. } => journal.declare_best(key, best),
             #[cfg(feature = "postgres")]
             Self::Fleet(fleet) => fleet.declare(best).map(|()| Kept::Database),
         }
     }
 
-    /// Notes that the run has ended.
+    /// Records the end of the run.
     pub(crate) fn end(
         &mut self,
         journal: &mut Journal,
@@ -237,9 +240,9 @@ impl Crew {
         is_interrupted: bool,
     ) -> Result<Kept> {
         match self {
-            Self::Here { claim, .. } => {
+            Self::Local { claim, .. } => {
                 let kept = journal.end_run(run, end);
-                // What waits gets another chance; it is in the file beside the database anyway.
+                // Retries waiting records; they are in the file beside the database anyway.
                 let _ = journal.flush();
                 if let Some(claim) = claim.take().filter(|_| !is_interrupted) {
                     claim.finish();
@@ -252,7 +255,7 @@ impl Crew {
     }
 }
 
-/// Starts what measures here, within the time of the run.
+/// Starts the local measurer, within the time of the run.
 fn measurer(tuner: &Tuner, mut config: Config) -> std::result::Result<Measurer, TuneError> {
     let Some(time) = tuner.budget.time else { return Ok(Measurer::start(&tuner.program, config)?) };
     config.expected_deadline = config.expected_deadline.min(time);

@@ -1,4 +1,4 @@
-//! [`FleetCrew`]: candidates are put into the queue of a fleet, and outcomes come back from its server.
+//! [`FleetExecutor`]: tries candidates through the queue of a fleet.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,61 +7,62 @@ use std::time::{Duration, Instant};
 
 use tensorwright::Schedule;
 use tensorwright_fleet::{
-    Declaration, Driver, Fleet, Held, Item, Past as PastItem, Run, finals_text, passes,
+    Declaration, Driver, DriverStatus, Fleet, Item, PastItem, Run, finals_text, passes,
 };
-use tensorwright_measure::{Finalist, Finished, Roofline, Spent};
+use tensorwright_measure::{Finalist, Roofline, StepTimes, TrialResult};
 use tensorwright_outcome::Outcome;
 use tensorwright_records::{
     Best, Declared, Error, Journal, Key, Location, Origin, ProgramInfo, Result, RunEnd, RunId,
     RunInfo, Trial,
 };
 
-use super::{Crew, DEPTH, Opened, Submission};
-use crate::afar::Afar;
+use super::{DEPTH, Executor, OpenRun, Submission};
 use crate::candidates::Candidate;
 use crate::error::TuneError;
 use crate::identity::class_of;
+use crate::remote_workers::RemoteWorkers;
 use crate::tuner::Tuner;
-use crate::warm::Past;
+use crate::warm_start::RunHistory;
 
-/// How long a driver is believed to live after its last sign of life.
+/// How long a driver counts as alive after a heartbeat.
 const HOLD: Duration = Duration::from_secs(20);
 
-/// How often it gives one.
+/// The interval between heartbeats.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// How long the server is waited for at the beginning and at the end of a run.
+/// How long to wait for the server at the start and the end of a run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long a run may take; then what waits is dropped, also if no process goes on with it.
+/// The longest life of a run; afterwards the server drops its waiting items, even if no process
+/// resumes it.
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
 
-/// How long after an answer without news the next question comes, at first and at most.
+/// The shortest and the longest pause between polls without news.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 
-/// How long workers may take for finals beyond the time of the finals themselves: one has to become free, and to build.
+/// How long workers may take beyond the time of the finals: one has to become free and to build.
 const FINALS_PATIENCE: Duration = Duration::from_secs(600);
 
-/// The same once somebody wants the run to end.
+/// The same after the user has stopped the run.
 const FINALS_HASTE: Duration = Duration::from_secs(60);
 
-/// Candidates that are out at a time at most, however many workers there are.
+/// The most candidates in flight, however many workers there are.
 const MOST_OUT: usize = 4096;
 
-/// Workers elsewhere.
-pub(crate) struct FleetCrew {
+/// Remote workers that lease candidates from the server.
+pub(crate) struct FleetExecutor {
     fleet: Fleet,
     driver: Driver,
     class: String,
-    afar: Afar,
+    remote: RemoteWorkers,
     stop: Arc<AtomicBool>,
-    /// To be sent.
+    /// Items to send.
     unsent: Vec<Item>,
-    /// Numbers whose outcome is not known.
+    /// Numbers in flight.
     out: HashSet<u64>,
-    finished: VecDeque<Finished>,
-    /// What was said with the last sign of life, and when that was.
-    held: Held,
+    finished: VecDeque<TrialResult>,
+    /// The answer to the last heartbeat, and its time.
+    held: DriverStatus,
     beaten: Option<Instant>,
     best: Option<f64>,
     work: (f64, f64),
@@ -70,19 +71,19 @@ pub(crate) struct FleetCrew {
     failure: Option<Error>,
 }
 
-impl FleetCrew {
-    /// Finds a run to go on with, or prepares one.
+impl FleetExecutor {
+    /// Finds a run to resume, or prepares a new one.
     pub(super) fn open(
         tuner: &Tuner,
-        afar: &Afar,
+        remote: &RemoteWorkers,
         journal: &mut Journal,
         key: &Key,
         info: &RunInfo,
-        mut past: Past,
-    ) -> std::result::Result<Opened, TuneError> {
+        mut past: RunHistory,
+    ) -> std::result::Result<OpenRun, TuneError> {
         let Location::Server(url) = journal.location() else { return Err(TuneError::NoServer) };
         let mut fleet = Fleet::later(url)?;
-        let driver = match &afar.resume {
+        let driver = match &remote.resume {
             Some(name) => {
                 let run = RunId::named(name);
                 let driver = fleet.insist(PATIENCE, |fleet| fleet.drive(&run, HOLD, true));
@@ -94,7 +95,7 @@ impl FleetCrew {
                 let found = fleet.insist(PATIENCE, |fleet| fleet.unfinished(key, info))?;
                 let mut drive =
                     |run| fleet.insist(PATIENCE, |fleet| fleet.drive(&run, HOLD, false));
-                // Another process may have been quicker.
+                // Another process may have taken it first.
                 found.and_then(|run| drive(run).ok())
             }
         };
@@ -102,22 +103,22 @@ impl FleetCrew {
             Some(driver) => fleet.insist(PATIENCE, |fleet| fleet.history(&driver.run))?,
             None => Vec::new(),
         };
-        let class = afar.class.clone();
+        let class = remote.class.clone();
         let class = class.unwrap_or_else(|| class_of(&tuner.goal.target, tuner.goal.threads()));
         let analysis = tuner.program.analysis();
         let is_resumed = driver.is_some();
         let driver = driver.unwrap_or_else(|| Driver::nobody(&info.id));
         let run = driver.run.clone();
-        let mut crew = Self {
+        let mut executor = Self {
             fleet,
             driver,
             class,
-            afar: afar.clone(),
+            remote: remote.clone(),
             stop: Arc::clone(&tuner.stop),
             unsent: Vec::new(),
             out: HashSet::new(),
             finished: VecDeque::new(),
-            held: Held::default(),
+            held: DriverStatus::default(),
             beaten: None,
             best: None,
             work: (analysis.flops as f64, analysis.min_bytes as f64),
@@ -125,13 +126,13 @@ impl FleetCrew {
             pause: PAUSES.0,
             failure: None,
         };
-        let resumed = is_resumed.then(|| crew.recall(items, &mut past));
-        Ok(Opened { crew: Crew::Fleet(Box::new(crew)), run, past, resumed })
+        let resumed = is_resumed.then(|| executor.recall(items, &mut past));
+        Ok(OpenRun { executor: Executor::Fleet(Box::new(executor)), run, past, resumed })
     }
 
-    /// What is known of a run that is gone on with takes the place of what other runs know: its trials, and the candidates that
-    /// are out. The next number, and how many candidates were built.
-    fn recall(&mut self, items: Vec<PastItem>, past: &mut Past) -> (u64, u64) {
+    /// Replaces the history with that of a resumed run: its trials, and its candidates in flight.
+    /// Returns the next number and how many candidates were built.
+    fn recall(&mut self, items: Vec<PastItem>, past: &mut RunHistory) -> (u64, u64) {
         (past.trials, past.out) = (Vec::new(), Vec::new());
         let mut next = 0;
         for PastItem { item, outcome, is_finals } in items {
@@ -163,7 +164,7 @@ impl FleetCrew {
 
     pub(super) fn begin(&mut self, key: &Key, program: &ProgramInfo, info: &RunInfo) -> Result<()> {
         let mut run = Run::new(key.clone(), program.clone(), info.clone(), &self.class);
-        (run.priority, run.weight) = (self.afar.priority, self.afar.weight);
+        (run.priority, run.weight) = (self.remote.priority, self.remote.weight);
         run.time = LIFE;
         let begun = self.fleet.insist(PATIENCE, |fleet| {
             fleet.begin_run(&run)?;
@@ -186,7 +187,7 @@ impl FleetCrew {
         }
     }
 
-    /// As many as here for each worker, and some that wait.
+    /// As many as a local run has in flight, per worker, and some that wait.
     pub(super) fn room(&self) -> usize {
         let workers = self.held.workers as usize;
         let most = DEPTH.saturating_mul(workers.saturating_add(1)).clamp(2 * DEPTH, MOST_OUT);
@@ -203,12 +204,12 @@ impl FleetCrew {
 
     pub(super) fn set_best(&mut self, seconds: f64) {
         self.best = Some(seconds).filter(|seconds| (1e-10..1e7).contains(seconds));
-        // Workers cut others short by it: they are told soon.
+        // Workers cut slow candidates short by the best time, so tell them soon.
         self.beaten = None;
     }
 
-    /// The next candidate of which it is known what became of it.
-    pub(super) fn next(&mut self, wait: Duration) -> Option<Finished> {
+    /// The next candidate whose outcome is known.
+    pub(super) fn next(&mut self, wait: Duration) -> Option<TrialResult> {
         let until = Instant::now() + wait;
         loop {
             if let Some(finished) = self.finished.pop_front() {
@@ -228,7 +229,7 @@ impl FleetCrew {
         }
     }
 
-    /// Tells the server what is new here, and asks what is new there.
+    /// Sends new items to the server and fetches new outcomes.
     fn exchange(&mut self) -> Result<usize> {
         if self.beaten.is_none_or(|beaten| beaten.elapsed() > BEAT) {
             self.held = self.fleet.hold(&self.driver, HOLD, self.best)?;
@@ -250,14 +251,14 @@ impl FleetCrew {
         let known = self.fleet.outcomes(&self.driver.run, &numbers)?;
         for one in &known {
             self.out.remove(&one.number);
-            let (id, outcome, spent) = (one.number, one.outcome.clone(), Spent::default());
-            self.finished.push_back(Finished { id, outcome, spent });
+            let (id, outcome, spent) = (one.number, one.outcome.clone(), StepTimes::default());
+            self.finished.push_back(TrialResult { id, outcome, spent });
         }
         Ok(known.len())
     }
 
-    /// Asks soon again where there was something new, and after a while where there was not. What passes is waited for; all else
-    /// ends the run.
+    /// Sets the pause: short after news, longer without. Transient errors are waited out; others
+    /// end the run.
     fn settle(&mut self, asked: Result<usize>) {
         match asked {
             Ok(0) => self.pause = (self.pause * 2).min(PAUSES.1),
@@ -267,7 +268,7 @@ impl FleetCrew {
         }
     }
 
-    /// One worker times them in turns.
+    /// Has one worker time the finalists in turns.
     pub(super) fn finalists(
         &mut self,
         number: u64,
@@ -281,7 +282,7 @@ impl FleetCrew {
         let mut is_added = false;
         let found = loop {
             let asked = self.fleet.hold(&driver, HOLD, self.best).and_then(|held| {
-                // A short run may know the roof of no worker before.
+                // In a short run, no worker may have reported its roofline yet.
                 self.held = held;
                 if !is_added {
                     self.fleet.add_finals(&driver, &item)?;
@@ -313,7 +314,7 @@ impl FleetCrew {
         })
     }
 
-    /// What was declared the best of the key.
+    /// The declared best of the key.
     pub(super) fn best(&mut self) -> Option<Best> {
         let run = self.driver.run.clone();
         let best = self.fleet.insist(PATIENCE, |fleet| fleet.declared(&run)).ok()??;

@@ -1,4 +1,4 @@
-//! What the parent knows of a candidate on its way, and of the children it is with.
+//! Candidates in progress, and the slots of children that process them.
 
 use std::time::{Duration, Instant};
 
@@ -9,32 +9,32 @@ use tensorwright_runtime::Activity;
 use crate::child::Child;
 use crate::protocol::Description;
 
-/// How long a child may take until it is ready. It takes 0.1 s on a machine that is not busy.
+/// The deadline for a child to become ready. It takes 0.1 s on an idle machine.
 pub(super) const START_DEADLINE: Duration = Duration::from_secs(60);
 
-/// After so many children in a row that did not become ready, no more are started.
+/// After this many children in a row fail to become ready, no more are started.
 pub(super) const MOST_FAILURES: u32 = 3;
 
-/// A build that uses fewer processor seconds between two looks hangs: the system counts them in hundredths.
+/// A build that uses fewer CPU seconds between two checks hangs: the system counts in hundredths.
 const LEAST_PROGRESS: f64 = 0.01;
 
-/// The seconds until the next look at a late build, at least.
+/// The minimum seconds until the next check of a late build.
 const LEAST_WAIT: f64 = 0.5;
 
-/// What became of a candidate, and how long that took.
+/// The outcome of a candidate and the time it took.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    /// The number that it was submitted with.
+pub struct TrialResult {
+    /// Its number, from the submission.
     pub id: u64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// How long that took.
-    pub spent: Spent,
+    /// The time it took.
+    pub spent: StepTimes,
 }
 
-/// How long the steps of a candidate took.
+/// The durations of a candidate's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
+pub struct StepTimes {
     /// Applying the schedule, lowering, compiling.
     pub build: Duration,
     /// Linking, the checked call, and comparing its result.
@@ -43,30 +43,30 @@ pub struct Spent {
     pub time: Duration,
 }
 
-/// Whom the outcome of a candidate is for.
+/// The receiver of a candidate's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// For whoever submitted it with this number.
+    /// The caller, who submitted it with this number.
     Trial(u64),
-    /// For the comparison of finalists, in this place.
+    /// The comparison of finalists, at this index.
     Finalist(usize),
 }
 
-/// A candidate on its way.
+/// A candidate to build and run.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) purpose: Purpose,
     pub(super) schedule: String,
-    /// Machine code that takes the place of the compiler's.
+    /// Machine code to use instead of compiling.
     pub(super) object: Option<Vec<u8>>,
-    pub(super) spent: Spent,
-    /// Whether a builder died with it that may have died of something else.
+    pub(super) spent: StepTimes,
+    /// Whether this is its second build: a builder died during the first, maybe of something else.
     pub(super) is_second_build: bool,
-    /// Whether a runner died with it that may have died of something else.
+    /// Whether this is its second run: a runner died during the first, maybe of something else.
     pub(super) is_second_run: bool,
 }
 
-/// A candidate that was built.
+/// A built candidate.
 #[derive(Debug, Clone)]
 pub(super) struct Built {
     pub(super) job: Job,
@@ -76,13 +76,14 @@ pub(super) struct Built {
 
 impl Job {
     pub(super) fn new(purpose: Purpose, schedule: String) -> Self {
-        let (object, spent) = (None, Spent::default());
+        let (object, spent) = (None, StepTimes::default());
         Self { purpose, schedule, object, spent, is_second_build: false, is_second_run: false }
     }
 }
 
 impl Built {
-    /// A program for a device, which the runner compiles; or what becomes of one that cannot be sent there.
+    /// A program for a device, which the runner compiles; or its outcome if it cannot be sent
+    /// there.
     pub(super) fn of_program(
         purpose: Purpose,
         program: &DeviceProgram,
@@ -97,7 +98,7 @@ impl Built {
     }
 }
 
-/// What a child works on.
+/// The current task of a child.
 #[derive(Debug)]
 pub(super) struct Task<T> {
     /// The number of the request.
@@ -106,11 +107,11 @@ pub(super) struct Task<T> {
     pub(super) phase: Phase,
     /// When the phase began.
     pub(super) since: Instant,
-    /// How long it may last; building: how much processor time it may take.
+    /// Its time limit; for building, its limit of CPU time.
     pub(super) limit: Duration,
-    /// The next look at the clock, after `since`.
+    /// The next check of the clock, after `since`.
     wait: Duration,
-    /// The processor seconds of the child when the phase began, and at the last look.
+    /// The CPU seconds of the child when the phase began, and at the last check.
     used: [f64; 2],
 }
 
@@ -120,14 +121,14 @@ impl<T> Task<T> {
         Self { request, what, phase: Phase::Build, since, limit, wait: limit, used: [0.0; 2] }
     }
 
-    /// Begins a phase, which may last for so long.
+    /// Begins a phase with a time limit.
     pub(super) fn begin(&mut self, phase: Phase, limit: Duration) {
         (self.phase, self.since) = (phase, Instant::now());
         (self.limit, self.wait) = (limit, limit);
     }
 }
 
-/// What a runner works on.
+/// The current work of a runner.
 #[derive(Debug)]
 pub(super) enum Run {
     /// One candidate.
@@ -136,24 +137,24 @@ pub(super) enum Run {
     Comparison,
 }
 
-/// The place of a child, which one after the other may take.
+/// A slot for one child at a time.
 #[derive(Debug)]
-pub(super) struct Station<T> {
+pub(super) struct ChildSlot<T> {
     pub(super) child: Option<Child>,
-    /// Until when it has to be ready; `None` once it is.
+    /// Its deadline to become ready; `None` once it is.
     pub(super) ready_by: Option<Instant>,
     pub(super) task: Option<Task<T>>,
-    /// How many tasks the child has done.
+    /// The number of tasks it has done.
     pub(super) served: u32,
-    /// How long they took.
+    /// The time they took.
     pub(super) busy: Duration,
-    /// How many children in a row did not become ready.
+    /// The number of children in a row that did not become ready.
     pub(super) failures: u32,
-    /// What the last of them said.
+    /// The message of the last of them.
     pub(super) complaint: String,
 }
 
-impl<T> Station<T> {
+impl<T> ChildSlot<T> {
     pub(super) fn empty() -> Self {
         Self {
             child: None,
@@ -166,7 +167,7 @@ impl<T> Station<T> {
         }
     }
 
-    /// Puts a new child in the place.
+    /// Puts a new child into the slot.
     pub(super) fn occupy(&mut self, child: Child) {
         self.child = Some(child);
         self.ready_by = Some(Instant::now() + START_DEADLINE);
@@ -174,7 +175,7 @@ impl<T> Station<T> {
         self.busy = Duration::ZERO;
     }
 
-    /// Whether the child with this number is here.
+    /// Whether the slot holds the child with this number.
     pub(super) fn has(&self, number: u64) -> bool {
         self.child.as_ref().is_some_and(|child| child.number == number)
     }
@@ -187,26 +188,26 @@ impl<T> Station<T> {
         self.is_ready() && self.task.is_none()
     }
 
-    /// Whether no child will come here any more.
+    /// Whether the slot stays empty for good.
     pub(super) fn is_given_up(&self) -> bool {
         self.child.is_none() && self.failures >= MOST_FAILURES
     }
 
-    /// When the child will have taken too long.
+    /// The deadline of the current task.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.child.as_ref()?;
         self.ready_by.or_else(|| self.task.as_ref().map(|task| task.since + task.wait))
     }
 
-    /// Gives the child a task, which begins with a phase of at most this length.
+    /// Gives the child a task whose first phase has this limit.
     pub(super) fn assign(&mut self, mut task: Task<T>, phase: Phase, limit: Duration) {
         task.begin(phase, limit);
         task.used = [self.processor_seconds(); 2];
         self.task = Some(task);
     }
 
-    /// Whether a build is late only because other processes kept it from the processor; it may then go on
-    /// until it has used the time that it was given. A build that makes no progress is late.
+    /// Extends the deadline of a build that is late only because other processes kept it from the
+    /// CPU; it may use all of its CPU time. A build that makes no progress is late.
     pub(super) fn postpone(&mut self) -> bool {
         let used = self.processor_seconds();
         let Some(task) = self.task.as_mut().filter(|task| task.phase == Phase::Build) else {
@@ -222,7 +223,7 @@ impl<T> Station<T> {
         true
     }
 
-    /// The processor time that the child has used.
+    /// The CPU time that the child has used.
     fn processor_seconds(&self) -> f64 {
         let activity = self.child.as_ref().and_then(|child| Activity::of(child.id()));
         activity.map_or(0.0, |activity| activity.seconds)

@@ -1,11 +1,9 @@
-//! Which schedules of records may be used: those that this installation has compared with the
-//! reference.
+//! Verifies recorded schedules before their first use.
 //!
-//! A record says that a schedule is fast and right; it may have been made by another build of the
-//! compiler, on another machine, or by somebody who writes files. So a schedule is verified before its
-//! first use, once, and the answer is kept beside the records under the name of the
-//! [installation](installation): a copy of the file carries no trust to another machine. What the tuner
-//! measured here was compared with the reference already.
+//! A record may come from another build of the compiler, from another machine, or from a forged
+//! file. So a schedule is compared with the reference once, before its first use, and the verdict
+//! is stored beside the records under the name of the [installation](installation): a copied file
+//! carries no trust to another machine. The tuner has already compared what it measured here.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,42 +13,42 @@ use tensorwright::Schedule;
 use tensorwright_records::{Key, Store, Verification};
 
 use crate::identity::installation;
-use crate::wanted::Wanted;
+use crate::schedule_query::ScheduleQuery;
 
-/// Schedules that are compared for one program at a time: each may take as long as the reference.
+/// The most schedules to compare per program: each may take as long as the reference.
 const MOST_COMPARED: usize = 3;
 
-/// What was verified by this process, in case the records cannot keep it.
+/// Verdicts of this process, in case the records cannot store them.
 static HERE: Mutex<Option<HashMap<[String; 3], bool>>> = Mutex::new(None);
 
-/// Whether it was said that records cannot keep what is verified.
+/// Whether the warning about verdicts that cannot be stored was printed.
 static SAID: AtomicBool = AtomicBool::new(false);
 
-/// Judges schedules for a program.
-pub(crate) struct Trust<'a> {
+/// Verifies recorded schedules of a program.
+pub(crate) struct ScheduleVerifier<'a> {
     store: &'a dyn Store,
-    wanted: &'a Wanted<'a>,
+    query: &'a ScheduleQuery<'a>,
     key: &'a Key,
     compared: usize,
-    verify: fn(&Wanted<'_>, &Schedule) -> bool,
-    /// What somebody ought to know.
+    verify: fn(&ScheduleQuery<'_>, &Schedule) -> bool,
+    /// Warnings for the user.
     pub(crate) notes: Vec<String>,
 }
 
-impl<'a> Trust<'a> {
-    pub(crate) fn new(store: &'a dyn Store, wanted: &'a Wanted<'a>, key: &'a Key) -> Self {
+impl<'a> ScheduleVerifier<'a> {
+    pub(crate) fn new(store: &'a dyn Store, query: &'a ScheduleQuery<'a>, key: &'a Key) -> Self {
         Self {
             store,
-            wanted,
+            query,
             key,
             compared: 0,
-            verify: |wanted, schedule| wanted.verifies(schedule),
+            verify: |query, schedule| query.verifies(schedule),
             notes: Vec::new(),
         }
     }
 
-    /// Whether a schedule computes what the program says, as was found before or is found now. `whose`
-    /// names it in notes.
+    /// Whether a schedule computes what the program says, by a stored or a new verdict. `whose`
+    /// names it in warnings.
     pub(crate) fn trusts(&mut self, schedule: &Schedule, text: &str, whose: &str) -> bool {
         let what = verification(self.key, text);
         let known = self.store.verified(&what).ok().flatten().or_else(|| recalled(&what));
@@ -61,7 +59,7 @@ impl<'a> Trust<'a> {
             return false;
         }
         self.compared += 1;
-        let passed = (self.verify)(self.wanted, schedule);
+        let passed = (self.verify)(self.query, schedule);
         if !passed {
             self.notes.push(format!(
                 "{whose} does not compute what the program says, and will not be used here"
@@ -79,7 +77,7 @@ impl<'a> Trust<'a> {
     }
 }
 
-/// That a schedule is right for a key, by this installation.
+/// The verification of a schedule for a key by this installation.
 pub(crate) fn verification(key: &Key, text: &str) -> Verification {
     let (key, schedule) = (key.clone(), text.to_owned());
     Verification { key, schedule, installation: installation().to_owned() }
@@ -106,12 +104,12 @@ mod tests {
     use std::time::Duration;
 
     use tensorwright::{Goal, Module, Precision, Program, Target};
-    use tensorwright_records::{Options, SqliteStore};
+    use tensorwright_records::{SqliteStore, StoreOptions};
 
     use super::*;
     use crate::identity::key_of;
 
-    /// A file of records that is removed at the end of a test.
+    /// A file of records, removed at the end of the test.
     struct Scratch(tempfile::TempDir);
 
     impl Scratch {
@@ -121,7 +119,7 @@ mod tests {
 
         fn store(&self) -> SqliteStore {
             let busy_timeout = Duration::from_millis(50);
-            let options = Options { durable: false, busy_timeout, ..Options::default() };
+            let options = StoreOptions { durable: false, busy_timeout, ..StoreOptions::default() };
             SqliteStore::open(&self.0.path().join("records.sqlite3"), options).unwrap()
         }
     }
@@ -136,19 +134,19 @@ mod tests {
             .unwrap()
     }
 
-    type Verify = fn(&Wanted<'_>, &Schedule) -> bool;
+    type Verify = fn(&ScheduleQuery<'_>, &Schedule) -> bool;
 
     impl Scratch {
-        /// What is said of a schedule if the records can only be looked at.
+        /// The verdict on a schedule if the records are read-only.
         fn judge_read_only(&self, program: &Program, verify: Verify) -> (bool, Vec<String>) {
             let path = self.0.path().join("records.sqlite3");
-            let store = SqliteStore::open_read_only(&path, &Options::default()).unwrap();
+            let store = SqliteStore::open_read_only(&path, &StoreOptions::default()).unwrap();
             let (judged, notes) = judge(&store, program, &["B: split i 2\n"], verify);
             (judged == [true], notes)
         }
     }
 
-    /// What is said of schedules, if comparing them ends like this.
+    /// The verdicts on schedules, if comparing them returns `verify`.
     fn judge(
         store: &SqliteStore,
         program: &Program,
@@ -156,24 +154,24 @@ mod tests {
         verify: Verify,
     ) -> (Vec<bool>, Vec<String>) {
         let goal = Goal::new(Target::native().unwrap()).with_precision(Precision::Fast);
-        let wanted = Wanted { program, goal: &goal };
+        let query = ScheduleQuery { program, goal: &goal };
         let key = key_of(program, &goal);
-        let mut trust = Trust::new(store, &wanted, &key);
-        trust.verify = verify;
+        let mut verifier = ScheduleVerifier::new(store, &query, &key);
+        verifier.verify = verify;
         let judged = texts.iter().map(|text| {
             let schedule = Schedule::parse(text).unwrap();
-            trust.trusts(&schedule, text, "it")
+            verifier.trusts(&schedule, text, "it")
         });
-        (judged.collect(), trust.notes)
+        (judged.collect(), verifier.notes)
     }
 
     #[test]
     fn what_is_right_is_compared_once() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
         let (scratch, program) = (Scratch::new(), program(8));
-        let counted: Verify = |wanted, schedule| {
+        let counted: Verify = |query, schedule| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
-            wanted.verifies(schedule)
+            query.verifies(schedule)
         };
         for _ in 0..3 {
             let judged = judge(&scratch.store(), &program, &["B: split i 4\n"], counted);
@@ -196,7 +194,7 @@ mod tests {
         let judged = judge(&scratch.store(), &program, &["B: split i 4\n"], wrong);
         assert_eq!(judged, (vec![false], Vec::new()));
         assert_eq!(COMPARED.load(Ordering::Relaxed), 1);
-        // So many wrong ones say enough of a file.
+        // After this many wrong schedules the rest are not compared.
         let texts: Vec<String> = (1..8).map(|by| format!("B: split i {by}\n")).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (judged, notes) = judge(&scratch.store(), &program, &texts, wrong);
@@ -207,9 +205,9 @@ mod tests {
     fn without_a_place_to_keep_it_a_process_remembers() {
         static COMPARED: AtomicUsize = AtomicUsize::new(0);
         let (scratch, program) = (Scratch::new(), program(10));
-        let counted: Verify = |wanted, schedule| {
+        let counted: Verify = |query, schedule| {
             COMPARED.fetch_add(1, Ordering::Relaxed);
-            wanted.verifies(schedule)
+            query.verifies(schedule)
         };
         drop(scratch.store());
         let first = scratch.judge_read_only(&program, counted);

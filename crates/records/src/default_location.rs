@@ -1,4 +1,4 @@
-//! Where records are if nobody says, and where files are that belong to them.
+//! The default location of records and of their files.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,15 +9,16 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 use crate::location::Location;
 
-/// The variable that names another place of records.
+/// The environment variable with the location of records.
 const VARIABLE: &str = "TENSORWRIGHT_DB";
 
-/// What a configuration says instead of [`default_path`].
+/// The configured location, used instead of [`default_path`].
 static CONFIGURED: OnceLock<Location> = OnceLock::new();
 
-/// Says where the records of this process are if neither a caller nor `TENSORWRIGHT_DB` does. Only the first word counts.
+/// Sets the default location for this process, used if neither a caller nor `TENSORWRIGHT_DB` names
+/// one. Only the first call counts.
 pub fn set_default_location(place: Location) {
-    // Whoever came first has opened records there already.
+    // The records may already be open at the first location.
     let _ = CONFIGURED.set(place);
 }
 
@@ -36,8 +37,8 @@ impl Location {
         named.ok_or(Error::NoDataDirectory)
     }
 
-    /// The path of a file on this machine that belongs to the records: beside their own file, or for a server in the user's
-    /// data directory.
+    /// The base path of the records' files on this machine: their own file, or for a server a path
+    /// in the user's data directory.
     ///
     /// # Errors
     /// If there is no such directory.
@@ -46,7 +47,7 @@ impl Location {
             Self::File(path) => Ok(path.clone()),
             Self::Server(url) => {
                 let directory = default_path().ok_or(Error::NoDataDirectory)?;
-                // Two servers never share a file, nor two users of one.
+                // Servers never share a file, nor do two users of one server.
                 let digest = Sha256::digest(url.to_string().as_bytes());
                 let name: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
                 Ok(directory.with_file_name("servers").join(name))
@@ -59,7 +60,7 @@ impl Location {
 /// in the home directory.
 #[must_use]
 pub fn default_path() -> Option<PathBuf> {
-    // The XDG specification: a relative path is invalid and has to be ignored.
+    // The XDG specification says to ignore relative paths.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local").join("share")))?;

@@ -1,8 +1,9 @@
-//! [`Arms`]: one source of schedules per algorithm and one for pipelines, and which of them proposes next.
+//! [`SourceBandit`]: a multi-armed bandit over the sources of schedules.
 //!
-//! The spaces of a program computed as it is written and of its rewritings have no parameters in
-//! common, so each has a search of its own; what a search over pipelines finds is in none of them. All begin; those
-//! that fall behind are asked seldom. They are never given up: a few trials do not tell how good the best of a space is.
+//! Each algorithm of a program (as written, or a rewriting) has a space of its own, with parameters
+//! of its own, so each has its own search; a search over pipelines is one more source. Every source
+//! gets some first trials. Sources that fall behind are asked seldom but never dropped: a few
+//! trials do not show how good the best schedule of a space is.
 
 use tensorwright::Schedule;
 use tensorwright_outcome::Outcome;
@@ -13,19 +14,20 @@ use tensorwright_space::{Point, Rejection};
 
 use crate::source::Source;
 
-/// Trials that every source gets.
+/// First trials of every source.
 const BEGINNING: u64 = 6;
 
-/// A source whose best is slower than the best by more than this after the beginning is asked seldom.
+/// After its first trials, a source is *behind* if its best is slower than the overall best by this
+/// factor.
 const BEHIND: f64 = 1.15;
 
-/// Of so many turns the best source takes all but one, which goes to another that is close.
+/// One turn in this many goes to another close source instead of the leader.
 const TURNS: u64 = 4;
 
-/// Of so many turns one goes to a source that is behind.
+/// One turn in this many goes to a source that is behind.
 const SELDOM: u64 = 16;
 
-/// A source, and how it does.
+/// A source and its results so far.
 struct Arm {
     source: Box<dyn Source>,
     best: Option<f64>,
@@ -36,19 +38,19 @@ struct Arm {
 /// A point of one of the sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArmPoint {
-    /// The number of the arm.
+    /// The index of the arm.
     pub(crate) arm: usize,
     pub(crate) point: Point,
 }
 
-/// The sources of a run.
-pub(crate) struct Arms {
+/// The sources of a run, as arms of a bandit.
+pub(crate) struct SourceBandit {
     arms: Vec<Arm>,
     turn: u64,
 }
 
-impl Arms {
-    /// The sources, none of which has proposed anything.
+impl SourceBandit {
+    /// A bandit over sources that have not proposed anything yet.
     pub(crate) fn new(sources: Vec<Box<dyn Source>>) -> Self {
         let begin = |source| Arm { source, best: None, proposed: 0, exhausted: false };
         Self { arms: sources.into_iter().map(begin).collect(), turn: 0 }
@@ -69,7 +71,7 @@ impl Arms {
         self.arms.get_mut(place.arm).map(|arm| arm.source.decode(&place.point))
     }
 
-    /// Asks one of the sources for so many points.
+    /// Asks the next source for at most `room` points.
     pub(crate) fn propose(&mut self, room: usize) -> Result<Vec<ArmPoint>, Proposal> {
         while let Some(number) = self.next() {
             let arm = &mut self.arms[number];
@@ -86,7 +88,7 @@ impl Arms {
         Err(Proposal::Exhausted)
     }
 
-    /// The arm whose turn it is.
+    /// Chooses the arm that proposes next.
     fn next(&mut self) -> Option<usize> {
         self.turn += 1;
         let able = |arm: &&(usize, &Arm)| !arm.1.exhausted;
@@ -114,7 +116,7 @@ impl Arms {
         }
     }
 
-    /// Tells the sources what became of points.
+    /// Reports outcomes to the sources of their points.
     pub(crate) fn observe(&mut self, observations: Vec<(ArmPoint, Outcome)>) {
         for (number, arm) in self.arms.iter_mut().enumerate() {
             let mine = observations.iter().filter(|(place, _)| place.arm == number);
@@ -133,18 +135,18 @@ impl Arms {
         }
     }
 
-    /// The algorithm of a point, as records name it.
+    /// The algorithm of a point, as named in the records.
     pub(crate) fn algorithm(&self, place: &ArmPoint) -> String {
         let space = self.space(place.arm);
         space.map_or_else(|| ScheduleSpace::AS_WRITTEN.to_owned(), ScheduleSpace::algorithm)
     }
 
-    /// Where a point that is out comes from; `None` if the strategy of the run made it.
+    /// The origin of a point in flight; `None` if the strategy of the run proposed it.
     pub(crate) fn origin(&self, place: &ArmPoint) -> Option<Origin> {
         self.arms.get(place.arm)?.source.origin(&place.point)
     }
 
-    /// The point of a trial in records, unless it has none or nothing of today has it.
+    /// The point of a recorded trial; `None` if it has none or no current space contains it.
     pub(crate) fn place(&self, trial: &Trial) -> Option<ArmPoint> {
         let is_of =
             |arm: &Arm| arm.source.space().is_some_and(|s| s.algorithm() == trial.algorithm);
@@ -167,9 +169,9 @@ mod tests {
     use tensorwright_space::Rng;
 
     use super::*;
-    use crate::source::Searched;
+    use crate::source::SpaceSource;
 
-    /// What so many points of a search say about where they come from.
+    /// The origins of the first `count` points of a search.
     fn origins(strategy: &str, count: usize) -> Vec<Option<Origin>> {
         let text = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
         let module = Module::parse("f.tc", text).unwrap();
@@ -185,10 +187,10 @@ mod tests {
         let start = seeds.iter().map(|(point, _)| point.clone()).collect();
         let settings = StrategySettings { seed: 1, start };
         let strategy = strategy.start(Arc::clone(space.search_space()), &settings);
-        let mut arms = Arms::new(vec![Box::new(Searched { space, strategy, seeds })]);
+        let mut bandit = SourceBandit::new(vec![Box::new(SpaceSource { space, strategy, seeds })]);
         let next = || {
-            let place = arms.propose(1).ok()?.pop()?;
-            Some(arms.origin(&place))
+            let place = bandit.propose(1).ok()?.pop()?;
+            Some(bandit.origin(&place))
         };
         std::iter::from_fn(next).take(count).collect()
     }

@@ -1,22 +1,22 @@
-//! [`Wanted`]: for what a schedule is wanted, and whether one serves.
+//! [`ScheduleQuery`]: a program and goal that need a schedule.
 
 use tensorwright::{Goal, Program, Schedule, Target};
 use tensorwright_records::Best;
 
 use crate::names::RecordNames;
 
-/// For what a schedule is wanted.
+/// The program and the goal that a schedule is looked up for.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ScheduleQuery<'a> {
     /// The program.
     pub program: &'a Program,
-    /// The target, the threads of parallel loops, and with which numbers sums may be computed.
+    /// The target, the number of threads and the precision.
     pub goal: &'a Goal,
 }
 
-impl Wanted<'_> {
-    /// The schedule of a record in the names of the program, if it can be read and applied, and its text in names by
-    /// position.
+impl ScheduleQuery<'_> {
+    /// A recorded schedule in the names of the program, with its text in names by position; `None`
+    /// if it cannot be parsed or applied.
     pub(crate) fn usable(
         &self,
         names: &RecordNames<'_>,
@@ -30,7 +30,7 @@ impl Wanted<'_> {
 
     /// Whether a kernel of this schedule computes what the program says, on random inputs.
     pub(crate) fn verifies(&self, schedule: &Schedule) -> bool {
-        // What is for another machine cannot run here; its loops can.
+        // Code for another machine cannot run here, but its loops can be compiled for this one.
         let target = &self.goal.target;
         let here = target.check_runs_here().is_ok();
         let native = if here { Some(target.clone()) } else { Target::native().ok() };
