@@ -6,7 +6,7 @@ use tensorwright_schedule::nest::{Buffer, BufferId, Launch, Var};
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest};
 
-use crate::Options;
+use crate::EmitOptions;
 use crate::dialect::{DeviceSyntax, Syntax};
 use crate::error::EmitError;
 use crate::helpers::{Helper, Helpers};
@@ -38,7 +38,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) interface: &'a Interface,
     pub(crate) names: &'a Names,
     pub(crate) plan: &'a WorkspaceLayout,
-    pub(crate) options: Options,
+    pub(crate) options: EmitOptions,
     pub(crate) dialect: &'a dyn Syntax,
     /// The launch whose kernel is being written; `None` for a processor.
     pub(crate) launch: Option<Kernel<'a>>,
@@ -65,7 +65,7 @@ impl<'a> Emitter<'a> {
         interface: &'a Interface,
         names: &'a Names,
         plan: &'a WorkspaceLayout,
-        options: Options,
+        options: EmitOptions,
         dialect: &'a dyn Syntax,
     ) -> Self {
         Self {

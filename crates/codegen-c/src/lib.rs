@@ -63,14 +63,14 @@ pub struct CSource {
 /// How a nest is written as C.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct EmitOptions {
     /// Whether buffers of the kernel's own are filled with bytes `0xff` where their life begins, on the
     /// stack and in the workspace: what reads them before it writes them gets numbers that show, such as
     /// no number at all. For tests.
     pub poison: bool,
 }
 
-impl Options {
+impl EmitOptions {
     /// With buffers that are filled where their life begins.
     #[must_use]
     pub fn poisoned() -> Self {
@@ -83,14 +83,14 @@ impl Options {
 /// # Errors
 /// If the nest breaks a rule that lowering keeps.
 pub fn emit(nest: &LoweredNest) -> Result<CSource, EmitError> {
-    emit_with(nest, Options::default())
+    emit_with(nest, EmitOptions::default())
 }
 
 /// Writes a nest as C, with options.
 ///
 /// # Errors
 /// As [`emit`].
-pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, EmitError> {
+pub fn emit_with(lowered: &LoweredNest, options: EmitOptions) -> Result<CSource, EmitError> {
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
     let names = Names::of(nest, &interface);
@@ -126,7 +126,7 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
     let launches = LaunchPlan::of(lowered, &interface);
     // Index arithmetic is in 32 bits if it turns out that nothing needs more.
     let written = |is_narrow: bool| {
-        let options = Options::default();
+        let options = EmitOptions::default();
         let mut emitter =
             Emitter::new(nest, &interface, &names, &plan, options, device.as_syntax());
         emitter.is_narrow = is_narrow;

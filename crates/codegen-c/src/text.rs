@@ -80,7 +80,7 @@ impl Text {
 
 /// A place between lines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct InsertPoint {
     at: usize,
     depth: usize,
 }
@@ -121,12 +121,12 @@ impl Lines {
     }
 
     /// Where the next line goes.
-    pub(crate) fn here(&self) -> Place {
-        Place { at: self.text.len(), depth: self.depth }
+    pub(crate) fn here(&self) -> InsertPoint {
+        InsertPoint { at: self.text.len(), depth: self.depth }
     }
 
     /// Puts a line where one would have gone, if what was appended since mentions a name.
-    pub(crate) fn declare(&mut self, place: Place, name: &str, line: &str) {
+    pub(crate) fn declare(&mut self, place: InsertPoint, name: &str, line: &str) {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let mut words = self.text[place.at..].split(|c| !is_word(c));
         if words.any(|word| word == name) {

@@ -21,7 +21,7 @@ use inkwell::module::Module;
 use sha2::{Digest, Sha256};
 
 use crate::llvm_version;
-use crate::options::Options;
+use crate::options::CodegenOptions;
 use crate::processor::Processor;
 
 /// The bytes of a hash.
@@ -68,9 +68,9 @@ pub(crate) struct Key([u8; HASH]);
 
 impl Key {
     /// The key of a module that was emitted and that no pass has seen.
-    pub(crate) fn of(module: &Module<'_>, target: &Processor, options: &Options) -> Self {
+    pub(crate) fn of(module: &Module<'_>, target: &Processor, options: &CodegenOptions) -> Self {
         let (major, minor, patch) = llvm_version();
-        let Options { pipeline, level, hidden } = options;
+        let CodegenOptions { pipeline, level, hidden } = options;
         let about = format!(
             "{} {major}.{minor}.{patch} {target:?} {pipeline} {level:?} {hidden}",
             env!("CARGO_PKG_VERSION")

@@ -13,7 +13,7 @@ use crate::cache::{Key, ObjectCache};
 use crate::emit;
 use crate::error::Result;
 use crate::object;
-use crate::options::Options;
+use crate::options::CodegenOptions;
 use crate::passes;
 use crate::processor::Processor;
 
@@ -59,7 +59,11 @@ pub enum Listing {
 /// # Errors
 ///
 /// If the nest is too large, or LLVM refuses it.
-pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Result<Compiled> {
+pub fn compile(
+    nest: &LoweredNest,
+    target: &Processor,
+    options: &CodegenOptions,
+) -> Result<Compiled> {
     compile_cached(nest, target, options, None)
 }
 
@@ -71,7 +75,7 @@ pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Res
 pub fn compile_cached(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     cache: Option<&ObjectCache>,
 ) -> Result<Compiled> {
     generate(nest, target, options, cache, true)
@@ -85,7 +89,7 @@ pub fn compile_cached(
 pub fn compile_again(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     cache: Option<&ObjectCache>,
 ) -> Result<Compiled> {
     generate(nest, target, options, cache, false)
@@ -95,7 +99,7 @@ pub fn compile_again(
 fn generate(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     cache: Option<&ObjectCache>,
     may_take: bool,
 ) -> Result<Compiled> {
@@ -143,7 +147,7 @@ fn hide(module: &Module<'_>) {
 pub fn listing(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     kind: Listing,
 ) -> Result<String> {
     let machine = target.machine_at(options.level.into())?;

@@ -22,7 +22,7 @@ mod processor;
 pub use cache::ObjectCache;
 pub use compile::{Compiled, Listing, PhaseTimes, compile, compile_again, compile_cached, listing};
 pub use kernel::JitKernel;
-pub use options::{CodegenLevel, Options};
+pub use options::{CodegenLevel, CodegenOptions};
 pub use processor::Processor;
 
 /// The version of the LLVM that code is generated with: major, minor, patch.

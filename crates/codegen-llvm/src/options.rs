@@ -7,7 +7,7 @@ use crate::passes;
 /// How code is generated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Options {
+pub struct CodegenOptions {
     /// The passes between emission and code generation, as `opt -passes=` takes them.
     pub pipeline: String,
     /// How hard the code generator tries.
@@ -29,7 +29,7 @@ pub enum CodegenLevel {
     O3,
 }
 
-impl Default for Options {
+impl Default for CodegenOptions {
     fn default() -> Self {
         Self {
             pipeline: passes::DEFAULT_PIPELINE.into(),

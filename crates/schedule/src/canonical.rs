@@ -75,7 +75,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         rounding_growth: 1.0,
         own: Size::default(),
         launches: None,
-        around: Arc::default(),
+        hidden: Arc::default(),
     };
     // A tensor that is returned twice is passed once.
     let mut passed: BTreeSet<TensorId> = nest.parameters.iter().copied().collect();

@@ -67,8 +67,10 @@ impl StageMap {
             own.push((store.buffer, iterations(loops)));
         });
         let names = stages(canonical);
-        let mut found =
-            Found { names: names.iter().map(String::as_str).collect(), ..Found::default() };
+        let mut found = NestSummary {
+            names: names.iter().map(String::as_str).collect(),
+            ..NestSummary::default()
+        };
         visit(&scheduled.body, &mut Vec::new(), &mut |store, loops| {
             found.add(scheduled, store, loops);
         });
@@ -200,7 +202,7 @@ impl MappedStage {
 }
 
 /// A store in a scheduled nest.
-struct FoundStore {
+struct StoreSummary {
     place: StagePlace,
     iterations: f64,
     /// What it reads and writes.
@@ -211,10 +213,10 @@ struct FoundStore {
 
 /// What is found in a scheduled nest.
 #[derive(Default)]
-struct Found<'a> {
+struct NestSummary<'a> {
     /// The stages of the program.
     names: HashSet<&'a str>,
-    stores: Vec<FoundStore>,
+    stores: Vec<StoreSummary>,
     /// The first store of each name, and the stores of each stage, by number.
     first: HashMap<String, usize>,
     of_stage: HashMap<String, Vec<usize>>,
@@ -222,7 +224,7 @@ struct Found<'a> {
     locals: BTreeSet<BufferId>,
 }
 
-impl Found<'_> {
+impl NestSummary<'_> {
     fn add(&mut self, nest: &LoopNest, store: &Store, loops: &[&Loop]) {
         let stages = &self.names;
         let name_of = |id: StageId| nest.buffer(id.0).name.as_str();
@@ -248,7 +250,7 @@ impl Found<'_> {
         let number = self.stores.len();
         self.first.entry(name.clone()).or_insert(number);
         self.of_stage.entry(stage.clone()).or_default().push(number);
-        self.stores.push(FoundStore { place, iterations, touched, is_copy });
+        self.stores.push(StoreSummary { place, iterations, touched, is_copy });
     }
 
     /// What became of a stage that has so many iterations by itself.

@@ -86,7 +86,7 @@ impl Window {
 
     /// Shows what a step needs.
     pub(crate) fn show(&mut self, stage: &str, primitive: &Primitive) -> &mut LoopNest {
-        let is_whole = self.nest.around.is_empty();
+        let is_whole = self.nest.hidden.is_empty();
         if is_whole && self.wide > MOST_WIDE {
             return &mut self.nest;
         }
@@ -165,7 +165,7 @@ impl Window {
         all.extend(mem::take(&mut self.nest.body));
         all.extend(self.after.drain(..).rev());
         self.nest.body = all.into();
-        self.nest.around = Arc::default();
+        self.nest.hidden = Arc::default();
     }
 
     /// Whether trees that belong together are on both sides of an empty view.
@@ -174,10 +174,10 @@ impl Window {
         ends.is_some_and(|(before, after)| write_alike(before, after))
     }
 
-    fn note(&mut self, change: impl FnOnce(&mut crate::nest::Around, &LoopNest)) {
-        let mut around = mem::take(&mut self.nest.around);
+    fn note(&mut self, change: impl FnOnce(&mut crate::nest::HiddenTrees, &LoopNest)) {
+        let mut around = mem::take(&mut self.nest.hidden);
         change(Arc::make_mut(&mut around), &self.nest);
-        self.nest.around = around;
+        self.nest.hidden = around;
     }
 }
 
@@ -199,12 +199,12 @@ pub(crate) fn refuse_hidden(
     stage: &str,
     primitive: &Primitive,
 ) -> Result<(), Refusal> {
-    if nest.around.is_empty() {
+    if nest.hidden.is_empty() {
         return Ok(());
     }
     let is_hidden = match primitive.reach() {
         Reach::Stage => false,
-        Reach::Readers => store_of(nest, stage).is_none_or(|store| nest.around.has(store.buffer)),
+        Reach::Readers => store_of(nest, stage).is_none_or(|store| nest.hidden.has(store.buffer)),
         Reach::Nest => true,
     };
     match is_hidden {

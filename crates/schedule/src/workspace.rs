@@ -334,7 +334,7 @@ mod tests {
             rounding_growth: 1.0,
             own: crate::nest::Size::default(),
             launches: None,
-            around: std::sync::Arc::default(),
+            hidden: std::sync::Arc::default(),
         };
         let (i, j) = (nest.add_var("i"), nest.add_var("j"));
         let shared = nest.add_buffer(workspace("shared", 3));

@@ -48,7 +48,7 @@ extern unsigned char __start_fibres_shared[], __stop_fibres_shared[];
 
 namespace fibres {
 
-struct Place {
+struct Index3 {
     unsigned x, y, z;
 };
 
@@ -67,7 +67,7 @@ struct Memory {
 
 } // namespace fibres
 
-static fibres::Place threadIdx, blockIdx;
+static fibres::Index3 threadIdx, blockIdx;
 
 namespace fibres {
 
@@ -76,7 +76,7 @@ enum class State { ready, waiting, in_warp, done };
 struct Fibre {
     ucontext_t context;
     std::vector<char> stack;
-    Place thread;
+    Index3 thread;
     State state;
     int line;
 };
@@ -189,7 +189,7 @@ static void run_block(std::vector<Fibre> &all, uint64_t &seed) {
 }
 
 /* Runs a kernel that `call` calls, for all threads of all blocks. */
-static void launch(Place grid, Place block, uint64_t seed, std::function<void()> call) {
+static void launch(Index3 grid, Index3 block, uint64_t seed, std::function<void()> call) {
     body = std::move(call);
     std::vector<Fibre> all(size_t(block.x) * block.y * block.z);
     first_fibre = all.data();

@@ -7,7 +7,7 @@ use crate::support;
 use std::path::Path;
 
 use crate::support::{Case, plain, program, run_loaded, run_sanitized};
-use tensorwright_codegen_c::{Options, emit, emit_with};
+use tensorwright_codegen_c::{EmitOptions, emit, emit_with};
 use tensorwright_lang::Module;
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -311,7 +311,7 @@ fn poisoned_buffers() {
     let program = program(text, &[("N", 3), ("M", 3)]);
     let nest = scheduled(&program, "twice: compute_at out i\n");
     let plain = emit(&nest).unwrap().code;
-    let poisoned = emit_with(&nest, Options::poisoned()).unwrap().code;
+    let poisoned = emit_with(&nest, EmitOptions::poisoned()).unwrap().code;
     let is_fill = |line: &&str| line.contains("memset");
     let filled: Vec<&str> = poisoned.lines().filter(is_fill).map(str::trim).collect();
     assert_eq!(filled, ["memset(sum, 0xff, 12);", "memset(twice, 0xff, 12);"]);

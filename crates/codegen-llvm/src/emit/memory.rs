@@ -15,7 +15,7 @@ use tensorwright_schedule::nest::{BufferId, Lanes};
 use super::access::{Access, is_progression};
 use super::idle::idle;
 use super::ir::{Ir, Value, defect, vector_of};
-use super::read::Place;
+use super::read::LaneAddresses;
 use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
@@ -381,12 +381,14 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<()> {
         let access = active.lanes.map(|lanes| (lanes, Access::of(offset, lanes)));
         let place = match access {
-            None | Some((_, Access::Uniform)) => Place::One(self.address(id, offset, active)?),
+            None | Some((_, Access::Uniform)) => {
+                LaneAddresses::One(self.address(id, offset, active)?)
+            }
             Some((_, Access::Pattern { base, steps })) => {
-                Place::Row(self.address(id, &base, active)?, steps)
+                LaneAddresses::Row(self.address(id, &base, active)?, steps)
             }
             Some((lanes, Access::Irregular)) => {
-                Place::Anywhere(self.offsets(offset, lanes, active)?)
+                LaneAddresses::Anywhere(self.offsets(offset, lanes, active)?)
             }
         };
         self.store_at(id, &place, value, active)
@@ -396,7 +398,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     pub(super) fn store_at(
         &mut self,
         id: BufferId,
-        place: &Place<'ctx>,
+        place: &LaneAddresses<'ctx>,
         value: Value<'ctx>,
         active: Active<'ctx>,
     ) -> Result<()> {
@@ -405,17 +407,19 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let dtype = self.buffer(id)?.dtype;
         let Some(lanes) = active.lanes else {
             return match place {
-                Place::One(address) => self.store_as(dtype, *address, value),
+                LaneAddresses::One(address) => self.store_as(dtype, *address, value),
                 _ => Err(defect("lanes without a vector")),
             };
         };
         let value = self.in_lanes(value, lanes)?;
         match place {
-            Place::One(_) => Err(Error::Build("all lanes of a store write one element".into())),
-            Place::Row(address, steps) => {
+            LaneAddresses::One(_) => {
+                Err(Error::Build("all lanes of a store write one element".into()))
+            }
+            LaneAddresses::Row(address, steps) => {
                 self.store_pattern(dtype, *address, steps, value, active.mask)
             }
-            Place::Anywhere(offsets) => {
+            LaneAddresses::Anywhere(offsets) => {
                 let base = self.pointer(id)?;
                 self.scatter(dtype, base, *offsets, value, active.mask)
             }

@@ -12,7 +12,7 @@ use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
 /// Where a checked access is.
-pub(super) enum Place<'ctx> {
+pub(super) enum LaneAddresses<'ctx> {
     /// One element.
     One(PointerValue<'ctx>),
     /// Elements at known distances from an address.
@@ -52,13 +52,15 @@ impl<'ctx> Emitter<'_, 'ctx> {
     pub(super) fn load_from(
         &mut self,
         id: BufferId,
-        place: &Place<'ctx>,
+        place: &LaneAddresses<'ctx>,
         active: Active<'ctx>,
     ) -> Result<Value<'ctx>> {
         match place {
-            Place::One(address) => self.load_scalar(id, *address),
-            Place::Row(address, steps) => self.load_pattern(id, *address, steps, active.mask),
-            Place::Anywhere(offsets) => self.gather(id, *offsets, active.mask),
+            LaneAddresses::One(address) => self.load_scalar(id, *address),
+            LaneAddresses::Row(address, steps) => {
+                self.load_pattern(id, *address, steps, active.mask)
+            }
+            LaneAddresses::Anywhere(offsets) => self.gather(id, *offsets, active.mask),
         }
     }
 
@@ -69,7 +71,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         read: &Read,
         buffer: &Buffer,
         active: Active<'ctx>,
-    ) -> Result<Place<'ctx>> {
+    ) -> Result<LaneAddresses<'ctx>> {
         self.charge()?;
         if let Some((base, steps)) = row_of(read, buffer, active)? {
             return self.checked_row(read, buffer, (&base, steps), active);
@@ -90,7 +92,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
         self.report(read, fine, active)?;
         match (position, active.mask) {
-            (BasicValueEnum::VectorValue(offsets), _) => Ok(Place::Anywhere(offsets)),
+            (BasicValueEnum::VectorValue(offsets), _) => Ok(LaneAddresses::Anywhere(offsets)),
             (scalar, mask) => {
                 // Idle lanes do not read; if all are idle, the first element will do.
                 let position = match mask {
@@ -101,7 +103,11 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     None => scalar,
                 };
                 let base = self.pointer(read.tensor)?;
-                Ok(Place::One(self.element(buffer.dtype, base, position.into_int_value())?))
+                Ok(LaneAddresses::One(self.element(
+                    buffer.dtype,
+                    base,
+                    position.into_int_value(),
+                )?))
             }
         }
     }
@@ -113,7 +119,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         buffer: &Buffer,
         (base, steps): (&Index, Vec<i64>),
         active: Active<'ctx>,
-    ) -> Result<Place<'ctx>> {
+    ) -> Result<LaneAddresses<'ctx>> {
         let mut position = self.index(base, active)?;
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
         let mut stride = 1i64;
@@ -135,7 +141,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.report(read, fine, active)?;
         let start = self.pointer(read.tensor)?;
         let address = self.element(buffer.dtype, start, position.into_int_value())?;
-        Ok(Place::Row(address, steps))
+        Ok(LaneAddresses::Row(address, steps))
     }
 
     /// Records that a read went wrong, unless `fine` holds in all lanes that take part.

@@ -4,7 +4,7 @@
 use crate::support;
 use crate::support::{Inputs, call, check, check_with, load, program, scheduled};
 use tensorwright_codegen_llvm::Processor;
-use tensorwright_codegen_llvm::{Listing, Options, compile, listing};
+use tensorwright_codegen_llvm::{CodegenOptions, Listing, compile, listing};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, random_inputs};
@@ -427,7 +427,7 @@ fn every_builtin_in_vectors() {
 fn failures_are_values_and_text_is_stable() {
     let program = program(GEMM, None, &[("M", 4), ("N", 4), ("K", 4)]);
     let target = Processor::native().unwrap();
-    let options = Options::default();
+    let options = CodegenOptions::default();
     let nest = scheduled(&program, "").named("1 strange/name");
     assert_eq!(compile(&nest, &target, &options).unwrap().interface.symbol, "k1_strange_name");
     for kind in [Listing::EmittedIr, Listing::Ir, Listing::Assembly] {
@@ -459,7 +459,7 @@ fn three_lanes_that_become_bytes_are_not_truncated_on_aarch64() {
     let program = program(text, None, &[("N", 9)]);
     let nest = scheduled(&program, "O: split i 3\nO: vectorize i.1\n");
     let target = Processor::named("neon").unwrap();
-    let ir = listing(&nest, &target, &Options::default(), Listing::Ir).unwrap();
+    let ir = listing(&nest, &target, &CodegenOptions::default(), Listing::Ir).unwrap();
     assert!(!ir.contains("trunc <3 x i64>"), "{ir}");
     assert!(ir.contains("shufflevector <24 x i8>"), "{ir}");
 }

@@ -27,7 +27,7 @@ struct OpenCl {
 }
 
 /// Memory as OpenCL has it.
-enum Place {
+enum Storage {
     Own(Buffer),
     Adopted(Adopted),
 }
@@ -119,9 +119,9 @@ impl OpenCl {
 
     /// The buffer of a piece of memory.
     fn buffer<'m>(&self, memory: &'m Memory) -> Result<&'m Buffer, DeviceError> {
-        Ok(match memory.inner::<Place>(self.owner, &self.description)? {
-            Place::Own(buffer) => buffer,
-            Place::Adopted(adopted) => &adopted.buffer,
+        Ok(match memory.inner::<Storage>(self.owner, &self.description)? {
+            Storage::Own(buffer) => buffer,
+            Storage::Adopted(adopted) => &adopted.buffer,
         })
     }
 }
@@ -158,7 +158,7 @@ impl Device for OpenCl {
         // A buffer has at least one byte.
         let size = usize::try_from(bytes.max(1)).map_err(|_| starved)?;
         let buffer = self.context.buffer(size).map_err(|failure| self.starved(bytes, failure))?;
-        Ok(Memory::new(bytes, self.owner, Place::Own(buffer)))
+        Ok(Memory::new(bytes, self.owner, Storage::Own(buffer)))
     }
 
     fn part(&mut self, of: &Memory, offset: u64, bytes: u64) -> Result<Memory, DeviceError> {
@@ -167,14 +167,14 @@ impl Device for OpenCl {
         // A buffer has at least one byte, and the last one of memory may be it.
         let (start, size) = (offset as usize, bytes.max(1) as usize);
         let part = self.buffer(of)?.part(start, size).map_err(|failure| self.failed(failure))?;
-        Ok(Memory::new(bytes, self.owner, Place::Own(part)))
+        Ok(Memory::new(bytes, self.owner, Storage::Own(part)))
     }
 
     fn adopt(&mut self, memory: Box<dyn HostMemory>) -> Result<Memory, DeviceError> {
         self.check_free()?;
         let bytes = memory.len() as u64;
         let adopted = self.context.adopt(memory).map_err(|failure| self.starved(bytes, failure))?;
-        Ok(Memory::new(bytes, self.owner, Place::Adopted(adopted)))
+        Ok(Memory::new(bytes, self.owner, Storage::Adopted(adopted)))
     }
 
     fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {

@@ -4,7 +4,7 @@ use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, Place, Split};
+use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis};
 
 use super::group::Group;
 use super::lowering::lowers;
@@ -113,6 +113,6 @@ fn in_threads(draft: &mut Draft, stage: &str, loops: &[String]) -> bool {
     let Some(fused) = loops.pop() else { return false };
     let (blocks, threads) = (format!("{fused}.0"), format!("{fused}.1"));
     draft.step(stage, Split::new(&fused, &[THREADS]))
-        && draft.step(stage, Bind { target: blocks, to: Place::Block(Dim::X) })
-        && draft.step(stage, Bind { target: threads, to: Place::Thread(Dim::X) })
+        && draft.step(stage, Bind { target: blocks, to: ThreadAxis::Block(Dim::X) })
+        && draft.step(stage, Bind { target: threads, to: ThreadAxis::Thread(Dim::X) })
 }

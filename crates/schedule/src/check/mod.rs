@@ -13,7 +13,7 @@
 //!
 //! The check is exact up to data, takes as long as the loops are, and gives up beyond a limit: it is
 //! for tests and fuzzing. What primitives ask before they move something is
-//! [`begun`](crate::primitives), which is symbolic and costs nothing.
+//! [`reduction_init`](crate::primitives), which is symbolic and costs nothing.
 //!
 //! Barriers are looked for where they may not stand, without running anything.
 //!

@@ -26,8 +26,8 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 }
 
 fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
-    struct Place<'a>(&'a LoopNest);
-    impl Rewrite for Place<'_> {
+    struct PlaceReads<'a>(&'a LoopNest);
+    impl Rewrite for PlaceReads<'_> {
         fn read(&mut self, mut read: Read) -> Option<Expr> {
             if let Some(layout) = &self.0.buffer(read.tensor).layout {
                 read.subscripts = layout.place(&read.subscripts)?;
@@ -35,7 +35,7 @@ fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
             Some(Expr::Read(read))
         }
     }
-    rewrite_nodes(nodes, &mut Place(nest)).ok_or(LowerError::Overflow)?;
+    rewrite_nodes(nodes, &mut PlaceReads(nest)).ok_or(LowerError::Overflow)?;
     place_targets(nest, nodes)?;
     // Quotients and remainders that the loops decide go at once, so that prints are readable.
     super::simplify::nodes(nodes, &Ranges::default())

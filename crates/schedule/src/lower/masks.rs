@@ -179,8 +179,8 @@ fn block(node: &Node, scope: &Scope) -> Option<Block> {
     if scope.settled.len() >= MOST_NESTED {
         return None;
     }
-    let found = Found::of(node);
-    let parts: Vec<Found> = l.body.iter().map(Found::of).collect();
+    let found = BlockConditions::of(node);
+    let parts: Vec<BlockConditions> = l.body.iter().map(BlockConditions::of).collect();
     let is_open =
         |condition: &&Condition| parts.iter().all(|part| part.conditions.contains(condition));
     found.conditions.iter().filter(is_open).find_map(|condition| {
@@ -206,12 +206,12 @@ fn block(node: &Node, scope: &Scope) -> Option<Block> {
 }
 
 /// The loops of a block, and the conditions in it.
-struct Found {
+struct BlockConditions {
     inner: Ranges,
     conditions: Vec<Condition>,
 }
 
-impl Found {
+impl BlockConditions {
     fn of(node: &Node) -> Self {
         let mut found = Self { inner: Ranges::default(), conditions: Vec::new() };
         found.node(node);
@@ -266,18 +266,18 @@ fn assume(
 ) -> Option<Vec<Node>> {
     let holds = condition.margin().is_some_and(|(_, holds)| holds == reaches);
     let mut nodes = vec![node.clone()];
-    rewrite_nodes(&mut nodes, &mut Known { condition, holds })?;
+    rewrite_nodes(&mut nodes, &mut AssumeCondition { condition, holds })?;
     simplify::nodes(&mut nodes, &scope.ranges).ok()?;
     Some(without_neutral(nest, nodes.into()))
 }
 
 /// Puts what is known in the place of a condition.
-struct Known<'a> {
+struct AssumeCondition<'a> {
     condition: &'a Condition,
     holds: bool,
 }
 
-impl Rewrite for Known<'_> {
+impl Rewrite for AssumeCondition<'_> {
     fn expr(&mut self, expr: Expr) -> Option<Expr> {
         let is_it = Condition::of(&expr).is_some_and(|it| it == *self.condition);
         let known = || Expr::Const(Scalar::integer(DType::Bool, i128::from(self.holds)));

@@ -11,8 +11,8 @@
 //! initialised by stores of their own, and domains have become [guards](Node::Guard) and
 //! [masks](Store::mask): a [`LoweredNest`](crate::LoweredNest).
 
-mod around;
 mod buffer;
+mod hidden;
 mod launch;
 mod operations;
 mod parts;
@@ -25,8 +25,8 @@ mod tensor;
 mod uses;
 mod walk;
 
-pub(crate) use around::Around;
 pub use buffer::{Buffer, Fragment, Layout, LayoutError, Memory, Owner};
+pub(crate) use hidden::HiddenTrees;
 pub use launch::{Launch, Launches, WARP};
 pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
@@ -91,7 +91,7 @@ pub struct LoopNest {
     /// How the nest runs on a device; only after [lowering](crate::lower()) for one.
     pub launches: Option<Launches>,
     /// What stands around the body where a [`Window`](crate::Window) shows a piece of it.
-    pub(crate) around: Arc<Around>,
+    pub(crate) hidden: Arc<HiddenTrees>,
 }
 
 /// A step of a nest.

@@ -27,7 +27,7 @@ impl Size {
     /// The size of a nest that is not lowered yet.
     #[must_use]
     pub fn of(nest: &LoopNest) -> Self {
-        let mut size = *nest.around.size();
+        let mut size = *nest.hidden.size();
         for body in [&nest.prepare, &nest.body] {
             size.add(body, 0, 1);
             size.operations = size.operations.saturating_add(operations(nest, body));

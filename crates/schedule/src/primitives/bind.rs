@@ -28,35 +28,35 @@ pub struct Bind {
     /// The loop.
     pub target: String,
     /// What its iterations are.
-    pub to: Place,
+    pub to: ThreadAxis,
 }
 
 /// What the iterations of a bound loop are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ThreadAxis {
     /// The blocks of a grid, in a direction.
     Block(Dim),
     /// The threads of a block, in a direction.
     Thread(Dim),
 }
 
-impl Place {
+impl ThreadAxis {
     /// All places, in the order of messages.
-    fn all() -> impl Iterator<Item = Place> {
-        let blocks = Dim::ALL.into_iter().map(|(_, dim)| Place::Block(dim));
-        blocks.chain(Dim::ALL.into_iter().map(|(_, dim)| Place::Thread(dim)))
+    fn all() -> impl Iterator<Item = ThreadAxis> {
+        let blocks = Dim::ALL.into_iter().map(|(_, dim)| ThreadAxis::Block(dim));
+        blocks.chain(Dim::ALL.into_iter().map(|(_, dim)| ThreadAxis::Thread(dim)))
     }
 
     /// The kind of loop.
     fn kind(self) -> LoopKind {
         match self {
-            Place::Block(dim) => LoopKind::Block(dim),
-            Place::Thread(dim) => LoopKind::Thread(dim),
+            ThreadAxis::Block(dim) => LoopKind::Block(dim),
+            ThreadAxis::Thread(dim) => LoopKind::Thread(dim),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ThreadAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind().fmt(f)
     }
@@ -76,8 +76,8 @@ impl Rule for Bind {
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop")?;
         let word = words.name("a place")?;
-        let to = Place::all().find(|place| place.to_string() == word).ok_or_else(|| {
-            let known: Vec<String> = Place::all().map(|place| place.to_string()).collect();
+        let to = ThreadAxis::all().find(|place| place.to_string() == word).ok_or_else(|| {
+            let known: Vec<String> = ThreadAxis::all().map(|place| place.to_string()).collect();
             Refusal::new(format!("there is no place `{word}` to bind a loop to"))
                 .help(format!("the places are {}", known.join(", ")))
         })?;
@@ -89,8 +89,8 @@ impl Rule for Bind {
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "bind")?;
         let (kind, who) = match self.to {
-            Place::Block(_) => (self.to.kind(), "blocks"),
-            Place::Thread(_) => (self.to.kind(), "threads"),
+            ThreadAxis::Block(_) => (self.to.kind(), "blocks"),
+            ThreadAxis::Thread(_) => (self.to.kind(), "threads"),
         };
         let state = format!("bound to {kind}");
         let manner = Manner { state, who, verb: "bind", tails: "`guard`" };

@@ -24,11 +24,11 @@ use std::fmt;
 
 use tensorwright_lang::program::{Expr, Index};
 
-use super::begun::{Begun, refuse_late};
 use super::compute_at::{relative, shift_reads_for};
 use super::find::{find_buffer, find_store, fresh_name, loop_at, loop_at_mut, ranges_on, store_at};
 use super::footprint::{before_reader, clip, find_host, footprint_for, refuse_checked};
 use super::layout::LayoutText;
+use super::reduction_init::{OpenReductions, refuse_late};
 use super::{Reach, Rule};
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
@@ -110,7 +110,7 @@ impl Rule for CacheRead {
             false => None,
         };
         let extents = footprint_for(nest, &host, tensor, only)?;
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let source = nest.buffer(tensor).clone();
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
         let name = fresh_name(nest, &format!("{}.pack", source.name));
@@ -144,7 +144,7 @@ impl Rule for CacheRead {
         let position = before_reader(&host_loop.body, tensor);
         let place = relative(&extents);
         let nodes = &mut host_loop.body[position..];
-        shift_reads_for(nodes, (tensor, copy), &place, &begun, only)?;
+        shift_reads_for(nodes, (tensor, copy), &place, &open, only)?;
         host_loop.body.insert(position, node);
         host_loop.locals.push(copy);
         Ok(())

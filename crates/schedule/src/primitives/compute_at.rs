@@ -20,11 +20,11 @@ use std::fmt;
 
 use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite};
 
-use super::begun::{Begun, refuse_late};
 use super::find::{find_store, loop_at_mut, loops_on, ranges_on, remove, store_at, store_paths};
 use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
+use super::reduction_init::{OpenReductions, refuse_late};
 use super::{Reach, Rule};
 use crate::nest::{
     Body, Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
@@ -78,12 +78,12 @@ impl Rule for ComputeAt {
         }
         let node = rebuild(nest, &producer, &path, &host, &extents)?;
         let shape = extents.iter().map(|extent| extent.count).collect();
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, producer.buffer);
         if !is_result {
             let (buffer, place) = (producer.buffer, relative(&extents));
-            shift_reads(&mut host_loop.body, buffer, buffer, &place, &begun)?;
+            shift_reads(&mut host_loop.body, buffer, buffer, &place, &open)?;
             host_loop.locals.push(producer.buffer);
         }
         host_loop.body.insert(position, node);
@@ -223,7 +223,7 @@ fn replace(store: &mut Store, var: Var, value: &Index) -> Result<(), Refusal> {
 }
 
 /// Where an element is in a footprint; `None` on overflow.
-pub(super) type Place<'a> = dyn Fn(usize, &Index) -> Option<Index> + 'a;
+pub(super) type FootprintOffset<'a> = dyn Fn(usize, &Index) -> Option<Index> + 'a;
 
 /// The place of an element, counted from the first one of a footprint.
 pub(super) fn relative(extents: &[Extent]) -> impl Fn(usize, &Index) -> Option<Index> + '_ {
@@ -236,24 +236,24 @@ pub(super) fn shift_reads(
     nodes: &mut [Node],
     from: BufferId,
     to: BufferId,
-    place: &Place<'_>,
-    begun: &Begun,
+    place: &FootprintOffset<'_>,
+    open: &OpenReductions,
 ) -> Result<(), Refusal> {
-    shift_reads_for(nodes, (from, to), place, begun, None)
+    shift_reads_for(nodes, (from, to), place, open, None)
 }
 
 /// The same in the stores of one stage, if one is given.
 pub(super) fn shift_reads_for(
     nodes: &mut [Node],
     (from, to): (BufferId, BufferId),
-    place: &Place<'_>,
-    begun: &Begun,
+    place: &FootprintOffset<'_>,
+    open: &OpenReductions,
     only: Option<StageId>,
 ) -> Result<(), Refusal> {
     struct Shift<'a> {
         from: BufferId,
         to: BufferId,
-        place: &'a Place<'a>,
+        place: &'a FootprintOffset<'a>,
     }
     impl Rewrite for Shift<'_> {
         fn read(&mut self, mut read: Read) -> Option<Expr> {
@@ -272,7 +272,7 @@ pub(super) fn shift_reads_for(
         if only.is_some_and(|only| store.stage() != only) {
             return;
         }
-        let start = if begun.holds(store) { store.init.take() } else { None };
+        let start = if open.holds(store) { store.init.take() } else { None };
         done = done.and_then(|()| rewrite_store(store, &mut rules));
         store.init = start.or(store.init.take());
     });

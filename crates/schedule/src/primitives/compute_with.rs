@@ -31,12 +31,12 @@ use std::fmt;
 
 use tensorwright_lang::program::Index;
 
-use super::begun::refuse_late;
 use super::find::{
     Path, check_overlaps, expect_serial, find_store, loop_at_mut, loops_on, ranges_on,
     refuse_window, store_at, store_paths,
 };
 use super::footprint::find_host;
+use super::reduction_init::refuse_late;
 use super::{Reach, Rule};
 use crate::nest::{
     BufferId, Loop, LoopNest, Node, Ranges, Role, Store, Use, Var, for_each_store, substitute,

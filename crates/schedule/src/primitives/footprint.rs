@@ -6,8 +6,8 @@
 
 use tensorwright_lang::program::{Atom, Index, Read};
 
-use super::begun::{Begun, refuse_late};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
+use super::reduction_init::{OpenReductions, refuse_late};
 use crate::nest::{
     Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, StageId, Store, Use, Var, for_each_store,
 };
@@ -172,7 +172,7 @@ pub(crate) fn footprint_for(
     let around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
     let shape = nest.buffer(buffer).shape.clone();
     let outer = ranges_on(nest, host);
-    let begun = Begun::at(nest, host);
+    let open = OpenReductions::at(nest, host);
     let mut boxes: Vec<Option<Extent>> = vec![None; shape.len()];
     let mut found = false;
     for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
@@ -181,7 +181,7 @@ pub(crate) fn footprint_for(
             continue;
         }
         let region = Region { ranges: &ranges_on(nest, path), around: &around };
-        for read in begun.inside(store).filter(|read| read.tensor == buffer) {
+        for read in open.inside(store).filter(|read| read.tensor == buffer) {
             found = true;
             for (dimension, subscript) in read.subscripts.iter().enumerate() {
                 let whole = Extent { first: Index::constant(0), count: shape[dimension] };

@@ -4,7 +4,6 @@
 //! stage whose store they surround and by their variable; where an outer stage has a loop of the
 //! same name, the inner one is meant; `i'` is the next one around it.
 
-mod begun;
 mod bind;
 mod cache_read;
 mod cache_write;
@@ -27,6 +26,7 @@ mod prefetch;
 mod prepare;
 mod privatize;
 mod rebase;
+mod reduction_init;
 mod renaming;
 mod reorder;
 mod rfactor;
@@ -40,7 +40,7 @@ mod winograd;
 
 use std::fmt;
 
-pub use bind::{Bind, Place};
+pub use bind::{Bind, ThreadAxis};
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
@@ -67,7 +67,7 @@ pub use unroll::Unroll;
 pub use vectorize::{MAX_LANES, Vectorize};
 pub use winograd::{Winograd, winograd_choices};
 
-pub(crate) use begun::latest;
+pub(crate) use reduction_init::latest;
 pub(crate) use renaming::Renaming;
 
 use crate::nest::LoopNest;

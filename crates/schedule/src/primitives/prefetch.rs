@@ -15,9 +15,9 @@ use std::fmt;
 
 use tensorwright_lang::program::{Index, Read, Rewrite};
 
-use super::begun::Begun;
 use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_paths};
 use super::footprint::find_host;
+use super::reduction_init::OpenReductions;
 use super::{Reach, Rule};
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
 use crate::primitives::renaming::Renaming;
@@ -61,12 +61,12 @@ impl Rule for SetPrefetch {
         let host = find_host(nest, stage, &self.at)?;
         let around: Vec<Var> = loops_on(nest, &host).iter().map(|l| l.var).collect();
         let var = loop_at(nest, &host)?.var;
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let mut places: Vec<Vec<Index>> = Vec::new();
         for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(&host)) {
             let inside = &loops_on(nest, path)[host.len()..];
             let store = store_at(nest, path)?;
-            for read in begun.inside(store) {
+            for read in open.inside(store) {
                 if read.tensor != buffer || read.subscripts.iter().any(Index::has_value) {
                     continue;
                 }

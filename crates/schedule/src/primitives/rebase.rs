@@ -165,9 +165,9 @@ impl Maximum {
                     let dims: Option<Vec<Var>> =
                         store.subscripts.iter().map(Index::as_axis).collect();
                     let Some(dims) = dims.filter(|dims| dims.contains(&along)) else { continue };
-                    Place::Stage(dims)
+                    ExponentialSite::Stage(dims)
                 }
-                Some(ReductionOp::Sum) => Place::Sum,
+                Some(ReductionOp::Sum) => ExponentialSite::Sum,
                 _ => continue,
             };
             let rows = read.subscripts.clone();
@@ -283,11 +283,11 @@ struct Exponential {
     rows: Vec<Index>,
     /// The loop along the row.
     along: Var,
-    place: Place,
+    place: ExponentialSite,
 }
 
 /// Where an exponential is computed.
-enum Place {
+enum ExponentialSite {
     /// In a stage of its own with these dimensions: whoever reads it takes the scale with it.
     Stage(Vec<Var>),
     /// In a sum.
@@ -308,9 +308,9 @@ impl Exponential {
             return Ok(());
         };
         let top = finite(element(blocks, at.clone()), dtype);
-        let scale = matches!(self.place, Place::Sum).then(|| element(scales, at.clone()));
+        let scale = matches!(self.place, ExponentialSite::Sum).then(|| element(scales, at.clone()));
         store.value = rebased(&store.value, &top, scale.as_ref());
-        if let Place::Stage(dims) = &self.place {
+        if let ExponentialSite::Stage(dims) = &self.place {
             let mut rules = Scaled { buffer: self.buffer, dims, scales, at: &at };
             rewrite_nodes(&mut nest.body, &mut rules).ok_or_else(Refusal::overflow)?;
         }

@@ -19,10 +19,10 @@ use std::fmt;
 
 use tensorwright_lang::program::{Index, Rewrite};
 
-use super::begun::Begun;
 use super::compute_at::{inside, rebuild, shift_reads};
 use super::find::{find_store, loop_at, loop_at_mut, ranges_on, remove};
 use super::footprint::{Extent, Producer, before_reader};
+use super::reduction_init::OpenReductions;
 use super::{Reach, Rule};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Node, Owner, Ranges, Role, Var, for_each_store_mut,
@@ -71,13 +71,13 @@ impl Rule for Slide {
 
         let mut node = rebuild(nest, &producer, &path, &host, &extents)?;
         window.narrow(&mut node, &extents).ok_or_else(Refusal::overflow)?;
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let host_loop = loop_at_mut(nest, &host)?;
         host_loop.slides = true;
         let position = before_reader(&host_loop.body, producer.buffer);
         let buffer = producer.buffer;
         let place = |dimension: usize, at: &Index| window.place(dimension, at, &extents);
-        shift_reads(&mut host_loop.body, buffer, buffer, &place, &begun)?;
+        shift_reads(&mut host_loop.body, buffer, buffer, &place, &open)?;
         host_loop.body.insert(position, node);
         let around = &host[..host.len() - 1];
         let owner = if around.is_empty() { Owner::Intermediate } else { Owner::Local };

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_codegen_c::{Options, emit, emit_with};
+use tensorwright_codegen_c::{EmitOptions, emit, emit_with};
 use tensorwright_device::cuda::Nvrtc;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
@@ -129,7 +129,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     for case in cases {
         let name = &case.interface.symbol;
         let kernel = case.interface.function(Function::Compute);
-        let source = emit_with(&case.nest, Options::poisoned());
+        let source = emit_with(&case.nest, EmitOptions::poisoned());
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
         let (mut input, mut bytes, mut is_input) = (Vec::new(), Vec::new(), Vec::new());

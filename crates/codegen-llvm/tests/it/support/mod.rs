@@ -10,7 +10,7 @@ use std::ptr;
 
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Compiled, JitKernel, Options, compile};
+use tensorwright_codegen_llvm::{CodegenOptions, Compiled, JitKernel, compile};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::Cpu;
@@ -126,7 +126,7 @@ pub(crate) struct Loaded {
 /// Compiles and loads a nest.
 pub(crate) fn load(nest: &LoweredNest, target: &str) -> Loaded {
     let target = Processor::named(target).unwrap();
-    let compiled = compile(nest, &target, &Options::default())
+    let compiled = compile(nest, &target, &CodegenOptions::default())
         .unwrap_or_else(|error| panic!("{error}\n{nest}"));
     let jit = Jit::new(&target).unwrap();
     let kernel = JitKernel::load(&jit, &compiled.interface, &compiled.object)

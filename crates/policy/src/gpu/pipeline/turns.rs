@@ -3,7 +3,7 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, Place, Split, Unroll};
+use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis, Unroll};
 use tensorwright_space::Rejection;
 
 use crate::gpu::tiling::Tiling;
@@ -39,7 +39,7 @@ pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<
         bound.iter().map(|(name, _)| name.clone()).chain(serial).chain(terms).collect();
     order_own(draft, stage, order)?;
     for (target, dim) in &bound {
-        apply(draft, stage, Bind { target: target.clone(), to: Place::Thread(*dim) })?;
+        apply(draft, stage, Bind { target: target.clone(), to: ThreadAxis::Thread(*dim) })?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use tensorwright_schedule::Draft;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, ComputeAt, Place, Rfactor, Split};
+use tensorwright_schedule::primitives::{Bind, ComputeAt, Rfactor, Split, ThreadAxis};
 use tensorwright_space::Rejection;
 
 use super::Chain;
@@ -17,7 +17,7 @@ pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(
         fuse_first(draft, root, &mut rows)?;
     }
     let Some(row) = rows.pop() else { return Ok(()) };
-    let bind = Bind { target: row.clone(), to: Place::Block(Dim::X) };
+    let bind = Bind { target: row.clone(), to: ThreadAxis::Block(Dim::X) };
     apply(draft, root, bind)?;
     // Intermediates are private to the chain: readers come first.
     for stage in chain.of.stages.iter().rev().filter(|stage| *stage != root) {
@@ -45,7 +45,7 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
         let mut order = vec![bound.clone()];
         order.extend(others.chain(serial).chain(terms.into_iter().map(|axis| axis.name)));
         order_own(draft, stage, order)?;
-        return apply(draft, stage, Bind { target: bound, to: Place::Thread(Dim::X) });
+        return apply(draft, stage, Bind { target: bound, to: ThreadAxis::Thread(Dim::X) });
     }
     let in_order =
         |axis: &Axis| accesses.reads.iter().filter(|read| read.stride(axis) == Some(1)).count();
@@ -63,7 +63,7 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
     let mut order = vec![bound.clone()];
     order.extend(others.map(|axis| axis.name.clone()).chain(serial));
     order_own(draft, &partial, order)?;
-    apply(draft, &partial, Bind { target: bound, to: Place::Thread(Dim::X) })
+    apply(draft, &partial, Bind { target: bound, to: ThreadAxis::Thread(Dim::X) })
 }
 
 /// Splits a loop by the number of threads; returns the outer loop, if there is one, and the thread

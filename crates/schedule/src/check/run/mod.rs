@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::turn::Turn;
 use super::{Flaw, Verdict};
 use crate::nest::{
-    BufferId, Loop, LoopKind, LoopNest, Memory as Place, Node, Owner, StageId, Store, Var,
+    BufferId, Loop, LoopKind, LoopNest, Memory as MemorySpace, Node, Owner, StageId, Store, Var,
     for_each_loop,
 };
 use value::Value;
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
     /// Forgets what a launch does not find of those before it: what blocks share, and what threads have.
     fn begin_launch(&mut self) {
         for (memory, buffer) in self.memory.iter_mut().zip(&self.nest.buffers) {
-            if matches!(buffer.memory, Some(Place::Shared | Place::Stack)) {
+            if matches!(buffer.memory, Some(MemorySpace::Shared | MemorySpace::Stack)) {
                 memory.forget(Turn::default());
             }
         }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use tensorwright_lang::program::Index;
 
 use super::converge::{converge, exclude};
-use super::owners::{Around, Owners};
+use super::owners::{EnclosingLoops, Owners};
 use super::{block_of, has_threads, holds_tensors, is_thread};
 use crate::lower::LowerError;
 use crate::nest::{
@@ -34,7 +34,7 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
             let pass = Pass { nest, block };
             let mut nodes: Body = vec![node].into();
             if block != [1; 3] {
-                pass.nodes(&mut nodes, &mut Touched::default(), &Around::default());
+                pass.nodes(&mut nodes, &mut Touched::default(), &EnclosingLoops::default());
             }
             converge(nodes)
         };
@@ -99,7 +99,7 @@ struct Pass<'a> {
 impl Pass<'_> {
     /// Puts barriers between nodes that all threads of a block go through; `since` is what was accessed since the last
     /// one, before and after.
-    fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &Around) {
+    fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &EnclosingLoops) {
         let mut all = Vec::with_capacity(nodes.len());
         let mut ways: Option<Ways> = None;
         for mut node in std::mem::take(nodes) {
@@ -139,7 +139,7 @@ impl Pass<'_> {
         guard: &mut Guard,
         others: Option<Ways>,
         since: &mut Touched,
-        around: &Around,
+        around: &EnclosingLoops,
     ) -> Ways {
         let is_other =
             |ways: &Ways| ways.conditions.iter().all(|others| exclude(others, &guard.conditions));
@@ -153,7 +153,7 @@ impl Pass<'_> {
         ways
     }
 
-    fn guard(&self, guard: &mut Guard, since: &mut Touched, around: &Around) {
+    fn guard(&self, guard: &mut Guard, since: &mut Touched, around: &EnclosingLoops) {
         // Where the conditions do not hold, no barrier inside was passed.
         let before = since.clone();
         self.nodes(&mut guard.body, since, around);
@@ -161,7 +161,7 @@ impl Pass<'_> {
     }
 
     /// Puts barriers into a loop; whether there is to be one ahead of it, which spares one at every iteration.
-    fn a_loop(&self, l: &mut Loop, since: &mut Touched, around: &Around) -> bool {
+    fn a_loop(&self, l: &mut Loop, since: &mut Touched, around: &EnclosingLoops) -> bool {
         let inner = around.inside(l);
         let mut here = Touched::default();
         self.touch(&l.body, &inner, &mut here);
@@ -190,7 +190,7 @@ impl Pass<'_> {
     }
 
     /// Notes what nodes access that other threads may access too.
-    fn touch(&self, nodes: &[Node], around: &Around, touched: &mut Touched) {
+    fn touch(&self, nodes: &[Node], around: &EnclosingLoops, touched: &mut Touched) {
         for node in nodes {
             match node {
                 Node::Loop(l) => self.touch(&l.body, &around.inside(l), touched),
@@ -201,7 +201,7 @@ impl Pass<'_> {
         }
     }
 
-    fn touch_store(&self, store: &Store, around: &Around, touched: &mut Touched) {
+    fn touch_store(&self, store: &Store, around: &EnclosingLoops, touched: &mut Touched) {
         let mut around = around.clone();
         if let Some(lanes) = store.lanes {
             around.ranges.insert(lanes.var, lanes.count);

@@ -51,7 +51,7 @@ pub(super) struct Owners(BTreeMap<(usize, Clue), Number>);
 
 /// The loops around an access in a block.
 #[derive(Clone, Default)]
-pub(super) struct Around {
+pub(super) struct EnclosingLoops {
     /// The loops over threads, by direction.
     pub(super) threads: [Option<Var>; 3],
     /// The loops over blocks.
@@ -62,7 +62,7 @@ pub(super) struct Around {
     is_tensor: bool,
 }
 
-impl Around {
+impl EnclosingLoops {
     /// The same inside of a loop.
     pub(super) fn inside(&self, l: &Loop) -> Self {
         let mut inner = self.clone();
@@ -79,7 +79,7 @@ impl Around {
 
 impl Owners {
     /// The owners of the elements that one access reaches.
-    pub(super) fn of(buffer: &Buffer, subscripts: &[Index], around: &Around) -> Self {
+    pub(super) fn of(buffer: &Buffer, subscripts: &[Index], around: &EnclosingLoops) -> Self {
         let mut owners = Self::default();
         let position = buffer.offset(subscripts);
         for (place, thread) in around.threads.iter().enumerate() {
@@ -125,7 +125,7 @@ impl Owners {
 }
 
 /// The number of a thread in an index; `None` if the index does not move with it in equal steps.
-fn number(index: &Index, thread: Var, around: &Around) -> Option<Number> {
+fn number(index: &Index, thread: Var, around: &EnclosingLoops) -> Option<Number> {
     let step = index.coefficient_of(thread).filter(|step| *step != 0)?;
     let threads = around.ranges.extent(thread)?;
     let cycle = step.checked_mul(threads)?;

@@ -52,7 +52,7 @@ fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Tiles>, DeviceError> {
             continue;
         }
         let mut pass = Pass { nest, ops: Vec::new(), others: Vec::new() };
-        pass.nodes(tree, Around::default())?;
+        pass.nodes(tree, ThreadLoops::default())?;
         let block = block_of(tree);
         for (op, around) in &pass.ops {
             pass.threads(op, around, tree, block)?;
@@ -81,7 +81,7 @@ fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Tiles>, DeviceError> {
 
 /// What is around an operation.
 #[derive(Debug, Clone, Copy, Default)]
-struct Around<'a> {
+struct ThreadLoops<'a> {
     /// The loops over threads, by direction.
     threads: [Option<&'a Loop>; 3],
     /// The outermost of them.
@@ -90,13 +90,13 @@ struct Around<'a> {
 
 struct Pass<'a> {
     nest: &'a LoopNest,
-    ops: Vec<(TensorOp<'a>, Around<'a>)>,
+    ops: Vec<(TensorOp<'a>, ThreadLoops<'a>)>,
     /// Other stores.
     others: Vec<&'a Store>,
 }
 
 impl<'a> Pass<'a> {
-    fn nodes(&mut self, nodes: &'a [Node], around: Around<'a>) -> Result<(), DeviceError> {
+    fn nodes(&mut self, nodes: &'a [Node], around: ThreadLoops<'a>) -> Result<(), DeviceError> {
         for node in nodes {
             match node {
                 Node::Loop(l) if l.kind == LoopKind::Tensor => {
@@ -127,7 +127,7 @@ impl<'a> Pass<'a> {
     fn threads(
         &self,
         op: &TensorOp<'_>,
-        around: &Around<'_>,
+        around: &ThreadLoops<'_>,
         tree: &[Node],
         block: [i64; 3],
     ) -> Result<(), DeviceError> {

@@ -19,10 +19,10 @@ use super::find::{Path, find_loop, loops_on, store_at, store_paths};
 use crate::nest::{BufferId, Loop, LoopNest, StageId, Store, Use};
 use crate::refusal::Refusal;
 
-/// The reductions that have begun when a loop runs.
-pub(crate) struct Begun(Vec<StageId>);
+/// The reductions that have open when a loop runs.
+pub(crate) struct OpenReductions(Vec<StageId>);
 
-impl Begun {
+impl OpenReductions {
     /// Those of the loop at a path: the loop is one of theirs, or inside of one.
     pub(crate) fn at(nest: &LoopNest, host: &[usize]) -> Self {
         let of_loop = |l: &Loop| {
@@ -39,8 +39,8 @@ impl Begun {
 
     /// What a store of the loop reads while the loop runs.
     pub(crate) fn inside<'a>(&self, store: &'a Store) -> impl Iterator<Item = &'a Read> + use<'a> {
-        let begun = self.holds(store);
-        let now = move |(what, _): &(Use, &Read)| *what != Use::Start || !begun;
+        let open = self.holds(store);
+        let now = move |(what, _): &(Use, &Read)| *what != Use::Start || !open;
         store.reads().into_iter().filter(now).map(|(_, read)| read)
     }
 
@@ -49,8 +49,8 @@ impl Begun {
         &self,
         store: &'a Store,
     ) -> impl Iterator<Item = (Use, &'a Read)> + use<'a> {
-        let begun = self.holds(store) && store.init.is_some();
-        store.reads().into_iter().filter(move |(what, _)| *what != Use::Value && begun)
+        let open = self.holds(store) && store.init.is_some();
+        store.reads().into_iter().filter(move |(what, _)| *what != Use::Value && open)
     }
 }
 
@@ -61,10 +61,10 @@ pub(crate) fn reads_ahead<'a>(
     buffer: BufferId,
     uses: &[Use],
 ) -> Result<Option<&'a Store>, Refusal> {
-    let begun = Begun::at(nest, host);
+    let open = OpenReductions::at(nest, host);
     for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
         let store = store_at(nest, path)?;
-        let mut ahead = begun.ahead(store);
+        let mut ahead = open.ahead(store);
         if ahead.any(|(what, read)| read.tensor == buffer && uses.contains(&what)) {
             return Ok(Some(store));
         }

@@ -1,4 +1,4 @@
-//! [`Around`]: what stands around the piece of a nest that is in view.
+//! [`HiddenTrees`]: what stands around the piece of a nest that is in view.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::{BufferId, LoopNest, Node, Size, Uses};
 ///
 /// It is empty unless a [`Window`](crate::Window) shows a piece alone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Around {
+pub(crate) struct HiddenTrees {
     trees: usize,
     /// How many trees mention a buffer.
     mentions: HashMap<BufferId, u32>,
@@ -16,7 +16,7 @@ pub(crate) struct Around {
     size: Size,
 }
 
-impl Around {
+impl HiddenTrees {
     /// Whether all of the nest is in view.
     pub(crate) fn is_empty(&self) -> bool {
         self.trees == 0
