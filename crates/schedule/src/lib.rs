@@ -1,6 +1,6 @@
-//! Schedules, the loop nests they act on, and lowering to what emitters take.
+//! Schedules, loop nests, and lowering for emitters.
 //!
-//! The journey, one function per arrow:
+//! The pipeline, one function per arrow:
 //!
 //! ```text
 //! Program  --canonical-->  LoopNest  --Schedule::apply-->  LoopNest  --lower-->  LoweredNest
@@ -8,11 +8,10 @@
 //!             per stage                  a checked rewriting       left, guards only where needed
 //! ```
 //!
-//! There is one loop nest form from beginning to end, and it prints as pseudo-C at every step; a
-//! [`LoweredNest`] is one in which nothing is left to do, and all that emitters take. It
-//! knows no target: what a target needs (GPU blocks and threads, shared memory, tiles of a matrix
-//! unit) is a [kind of loop](nest::LoopKind), a [memory of a buffer](nest::Memory) or a
-//! [node](nest::Node).
+//! One loop nest form serves all steps, and it prints as pseudo-C after each of them. A
+//! [`LoweredNest`] is a fully lowered one, the only input of emitters. It is independent of the
+//! target: features of a target (GPU blocks and threads, shared memory, tiles of a matrix unit) are
+//! [kinds of loops](nest::LoopKind), [memories of buffers](nest::Memory) or [nodes](nest::Node).
 //!
 //! Nothing here does I/O, reads a clock or panics on what it is given.
 

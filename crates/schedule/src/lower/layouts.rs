@@ -1,4 +1,4 @@
-//! Subscripts of tensors become subscripts of the memory that a layout gives them.
+//! Rewrites subscripts of tensors for their memory layouts.
 //!
 //! ```text
 //! B(k, 64*n.0 + n.1)  with B as [d1/64, d0, d1%64]   ->   B(n.0, k, n.1)
@@ -37,11 +37,11 @@ fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
     }
     rewrite_nodes(nodes, &mut PlaceReads(nest)).ok_or(LowerError::Overflow)?;
     place_targets(nest, nodes)?;
-    // Quotients and remainders that the loops decide go at once, so that prints are readable.
+    // Simplifies quotients and remainders at once, so that printed nests are readable.
     super::simplify::nodes(nodes, &Ranges::default())
 }
 
-/// The left sides of stores, and prefetches.
+/// The targets of stores and prefetches.
 fn place_targets(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
     for node in nodes {
         let (buffer, subscripts) = match node {

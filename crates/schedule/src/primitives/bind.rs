@@ -1,4 +1,4 @@
-//! `bind`: the iterations of a loop are the blocks of a grid, or the threads of a block, of a device.
+//! `bind`: maps the iterations of a loop to GPU blocks or threads.
 //!
 //! ```text
 //! C: bind m.0 block.x
@@ -8,9 +8,10 @@
 //! }                                        }
 //! ```
 //!
-//! The iterations must be as independent as those of a parallel loop. Read one after the other they still compute the
-//! program: thread loops of different stages stand side by side in a block, and lowering finds out where threads have to
-//! wait for each other. [`bound`](crate::bound) has the rules about where bound loops may stand.
+//! The iterations must be as independent as those of a parallel loop. Run sequentially, they still
+//! compute the program: thread loops of different stages are next to each other in a block, and
+//! lowering inserts the barriers. [`bound`](crate::bound) has the rules about the positions of
+//! bound loops.
 
 use std::fmt;
 
@@ -27,11 +28,11 @@ use crate::words::Words;
 pub struct Bind {
     /// The loop.
     pub target: String,
-    /// What its iterations are.
+    /// The grid or block dimension.
     pub to: ThreadAxis,
 }
 
-/// What the iterations of a bound loop are.
+/// A dimension of the grid or of a block (TVM's thread axis).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ThreadAxis {
     /// The blocks of a grid, in a direction.
@@ -41,7 +42,7 @@ pub enum ThreadAxis {
 }
 
 impl ThreadAxis {
-    /// All places, in the order of messages.
+    /// All axes, in the order of messages.
     fn all() -> impl Iterator<Item = ThreadAxis> {
         let blocks = Dim::ALL.into_iter().map(|(_, dim)| ThreadAxis::Block(dim));
         blocks.chain(Dim::ALL.into_iter().map(|(_, dim)| ThreadAxis::Thread(dim)))

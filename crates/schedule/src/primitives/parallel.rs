@@ -1,12 +1,12 @@
-//! `parallel`: the iterations of a loop are shared by workers.
+//! `parallel`: distributes the iterations of a loop over workers.
 //!
 //! ```text
 //! C: parallel m
 //! for m in 0..M { S(m); }     ->     parallel for m in 0..M { S(m); }
 //! ```
 //!
-//! The loop must be spatial, must not make elements twice, and neither be in a parallel loop nor
-//! hold one.
+//! The loop must be spatial, must not compute elements twice, and must neither be inside a parallel
+//! loop nor contain one.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! `phases`: a loop that meets only every so many terms of a reduction becomes several loops, one
-//! per phase, that meet all of theirs.
+//! `phases`: splits a strided reduction into one dense loop nest per phase.
 //!
 //! ```text
 //! out: phases h by 2
@@ -10,12 +9,12 @@
 //!                                                      in(h + kh + h.phase) * w(2*kh + h.phase);
 //! ```
 //!
-//! This is how transposed convolutions are computed without the zeros that they are defined with:
-//! within a phase they are plain convolutions, with every second (third, ...) tap of the kernel.
-//! What is written as stages that spread and pad the input is inlined first; `pad` then takes care of
-//! what remains at the borders.
+//! Transposed convolutions are computed like this, without the zeros of their definition: each
+//! phase is a plain convolution with every second (third, ...) tap of the kernel. If the program
+//! has stages that spread and pad the input, they are inlined first; `pad` then handles the
+//! borders.
 //!
-//! The terms that are left out are zero, unless a factor is infinite or no number.
+//! The skipped terms are zero, unless a factor is infinite or NaN.
 
 use std::fmt;
 
@@ -32,13 +31,13 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::{Words, without_marks};
 
-/// The most phases; more are no reason to compute anything in phases.
+/// The most phases; more never pay.
 const MAX_PHASES: i64 = 64;
 
-/// Takes a loop apart into phases.
+/// Splits a loop into phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phases {
-    /// The loop over results.
+    /// The spatial loop.
     pub target: String,
     /// The number of phases.
     pub by: i64,
@@ -107,10 +106,10 @@ impl Rule for Phases {
     }
 }
 
-/// Where a step of the loop meets a term of the reduction:
-/// `(a*h + b*k + c) % by == 0`, and `b` is 1 or -1.
+/// The condition under which an iteration of the loop has a term in the reduction: `(a*h + b*k + c)
+/// % by == 0`, and `b` is 1 or -1.
 struct Meeting {
-    /// The place of the reduction loop.
+    /// The position of the reduction loop.
     reduce: usize,
     a: i64,
     b: i64,
@@ -118,7 +117,7 @@ struct Meeting {
 }
 
 impl Phases {
-    /// The condition without which the terms of a sum are zero.
+    /// The condition under which the terms of a sum are not zero.
     fn meeting(&self, stage: &str, plain: &Plain, spatial: usize) -> Result<Meeting, Refusal> {
         let by = self.by;
         let refusal = || {
@@ -146,7 +145,7 @@ impl Phases {
         found.ok_or_else(refusal)
     }
 
-    /// A condition as a meeting of the loop and one loop of the reduction.
+    /// Parses a condition on the loop and one reduction loop.
     fn parse_meeting(&self, plain: &Plain, spatial: usize, condition: &Expr) -> Option<Meeting> {
         let Expr::CompareIndex(CompareOp::Eq, left, right) = condition else { return None };
         let difference = left.sub(right)?;
@@ -169,7 +168,7 @@ impl Phases {
                 _ => return None,
             }
         }
-        // The inverse of b modulo any number is b itself.
+        // `b` is its own inverse modulo any number.
         let b = if meeting.b.rem_euclid(self.by) == 1 { 1 } else { -1 };
         let is_unit = (meeting.b - b).rem_euclid(self.by) == 0;
         meeting.b = b;
@@ -178,8 +177,8 @@ impl Phases {
 }
 
 impl Meeting {
-    /// The first term that a phase meets: `-b*(a*phase + c)` modulo the number of phases, as simply
-    /// as can be. `None` on overflow.
+    /// The first term of a phase: `-b*(a*phase + c)` modulo the number of phases, simplified.
+    /// `None` on overflow.
     fn first_term(&self, phase: Var, by: i64) -> Option<Index> {
         let at = |number: i64| {
             let wide = i128::from(self.a) * i128::from(number) + i128::from(self.c);
@@ -189,7 +188,8 @@ impl Meeting {
         if (0..by).all(|number| at(number) == at(0) + slope * number) {
             return Index::axis(phase).scale(slope)?.add(&Index::constant(at(0)));
         }
-        // x - by*(x / by) and not x % by: so that the multiples of `by` in the condition are seen.
+        // Written as `x - by*(x / by)` instead of `x % by`, which exposes the multiples of `by` in
+        // the condition.
         let meets = Index::axis(phase).scale(self.a)?.add(&Index::constant(self.c))?;
         let term = meets.scale(self.b.checked_neg()?)?;
         term.sub(&term.div(by)?.scale(by)?)
@@ -201,7 +201,7 @@ fn steps(by: i64, var: Var, first: &Index) -> Option<Index> {
     Index::axis(var).scale(by)?.add(first)
 }
 
-/// Puts indices in the place of two variables at once.
+/// Replaces two variables at once.
 struct Replace<'a>([(Var, &'a Index); 2]);
 
 impl Rewrite for Replace<'_> {

@@ -1,4 +1,4 @@
-//! Owners: which thread of a block accesses an element, where that can be told from its subscripts.
+//! Owners: which thread of a block accesses an element.
 //!
 //! ```text
 //! thread.x for n.1 { for n.2 in 0..4 { C(m, 64*n.0 + 4*n.1 + n.2) += ..; } }
@@ -7,7 +7,8 @@
 //! ->  the one that owns e(d) is d % 8
 //! ```
 //!
-//! Two accesses in one block that tell the same owner of each element are those of one thread, and need no barrier.
+//! Two accesses in one block with the same owner for each element are by one thread, and need no
+//! barrier.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +16,27 @@ use tensorwright_lang::program::{Atom, Index, Interval};
 
 use crate::nest::{Buffer, Dim, Loop, LoopKind, Ranges, Var};
 
-/// Where the number of a thread is read off an access.
+/// The part of an access that determines a thread index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Clue {
     /// A subscript, by its dimension.
     Subscript(usize),
     /// The position in memory.
     Position,
-    /// There is no loop over the direction: the first thread does it.
+    /// No loop uses the direction: the first thread runs it.
     First,
 }
 
-/// The number of a thread: `step` times it, and what varies between bounds, is added to what is the same in a block.
+/// The index of a thread in an access: the value is `step` times the index, plus a part that varies
+/// within bounds, plus a part that is uniform in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Number {
     step: i64,
     uniform: Index,
     rest: Interval,
-    /// How many threads there are.
+    /// The number of threads.
     threads: i64,
-    /// Whether what is a multiple of `step` times `threads` is added to it too.
+    /// Whether multiples of `step * threads` may be added too.
     is_cyclic: bool,
 }
 
@@ -45,7 +47,7 @@ impl Number {
     }
 }
 
-/// The owners of elements: for each direction, by which clues their number can be told.
+/// The owners of elements: for each direction, how clues determine the thread index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Owners(BTreeMap<(usize, Clue), Number>);
 
@@ -56,14 +58,14 @@ pub(super) struct EnclosingLoops {
     pub(super) threads: [Option<Var>; 3],
     /// The loops over blocks.
     pub(super) blocks: Vec<Var>,
-    /// What all loops around can be.
+    /// The ranges of the enclosing loops.
     pub(super) ranges: Ranges,
-    /// Whether it is part of a tensor operation: which thread of a warp accesses what is not known.
+    /// Whether the access is part of a tensor operation, in which the thread of a warp is unknown.
     is_tensor: bool,
 }
 
 impl EnclosingLoops {
-    /// The same inside of a loop.
+    /// The same inside a loop.
     pub(super) fn inside(&self, l: &Loop) -> Self {
         let mut inner = self.clone();
         inner.ranges.insert(l.var, l.extent);
@@ -78,7 +80,7 @@ impl EnclosingLoops {
 }
 
 impl Owners {
-    /// The owners of the elements that one access reaches.
+    /// The owners of the elements of one access.
     pub(super) fn of(buffer: &Buffer, subscripts: &[Index], around: &EnclosingLoops) -> Self {
         let mut owners = Self::default();
         let position = buffer.offset(subscripts);
@@ -103,7 +105,7 @@ impl Owners {
         owners
     }
 
-    /// What is known of the owners if an element is accessed in either way.
+    /// The owners that hold for both kinds of access.
     pub(super) fn join(&self, other: &Self) -> Self {
         let both = self.0.iter().filter_map(|(key, a)| {
             let b = other.0.get(key).filter(|b| (b.step, &b.uniform) == (a.step, &a.uniform))?;
@@ -124,7 +126,7 @@ impl Owners {
     }
 }
 
-/// The number of a thread in an index; `None` if the index does not move with it in equal steps.
+/// The thread index in an index; `None` if the index is not linear in it.
 fn number(index: &Index, thread: Var, around: &EnclosingLoops) -> Option<Number> {
     let step = index.coefficient_of(thread).filter(|step| *step != 0)?;
     let threads = around.ranges.extent(thread)?;

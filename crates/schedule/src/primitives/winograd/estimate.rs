@@ -1,22 +1,22 @@
-//! Whether `winograd` pays, and with which tiles: an estimate of work and traffic.
+//! Cost model for `winograd`: estimates work and memory traffic per tile size.
 
 use super::Winograd;
 use super::pattern::{Pattern, Tap};
 use crate::access::Accesses;
 use crate::nest::{LoopNest, Role};
 
-/// Operations that a core does in the time in which a byte comes from beyond its own caches. Between
-/// 10 and 20 on the machines of today; it decides only close cases.
+/// The operations of a core in the time that a byte takes to arrive from outside its private
+/// caches. Between 10 and 20 on current machines; it only decides close cases.
 const OPERATIONS_PER_BYTE: f64 = 16.0;
 
-/// The products run a little below the speed of a long direct sum.
+/// The relative speed of the products: slightly slower than a long direct sum.
 const SHORTER_SUMS: f64 = 1.15;
 
-/// Tiles that are considered.
+/// The tile sizes to try.
 const TILES: [i64; 3] = [2, 3, 4];
 
-/// The ways to compute a stage by Winograd's algorithm that are worth a try, fastest first, with how
-/// many times faster than the direct sum each seems to be.
+/// The variants of Winograd's algorithm that may pay for a stage, fastest first, with the estimated
+/// speedup over the direct sum.
 #[must_use]
 pub fn winograd_choices(nest: &LoopNest, stage: &str) -> Vec<(Winograd, f64)> {
     let Some(accesses) = Accesses::of(nest, stage) else { return Vec::new() };
