@@ -1,4 +1,4 @@
-//! How close a register tile comes to the peak of the machine.
+//! Measures how close a register tile comes to peak performance.
 //!
 //! ```text
 //! cargo run --release -p tensorwright-codegen-llvm --example tile

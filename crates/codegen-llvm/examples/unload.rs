@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One life of a function that returns a number.
+/// Compiles, calls and unloads a function that returns a number.
 fn run(target: &Processor, jit: &Jit, number: u64) -> Result<u64, Box<dyn Error>> {
     let machine = target.machine()?;
     let context = Context::create();

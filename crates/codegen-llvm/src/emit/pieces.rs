@@ -1,4 +1,4 @@
-//! Kernels of many trees: pieces of them become functions of their own.
+//! Splits large kernels into several functions.
 //!
 //! ```text
 //! kernel.body(..):             kernel.piece(buffers.., workspace, private, error, pool, 0, 0):
@@ -6,8 +6,8 @@
 //!   kernel.piece.1(..)
 //! ```
 //!
-//! What LLVM does with a function takes more than twice as long for one that is twice as long, and what is computed at its start
-//! lives until its end.
+//! The run time of LLVM is superlinear in the size of a function, and values computed at its start
+//! stay live until its end.
 
 use inkwell::values::BasicMetadataValueEnum;
 use tensorwright_schedule::nest::{Node, Ranges};
