@@ -1,4 +1,4 @@
-//! The inner loop of a register tile is what a person would write.
+//! Tests that the inner loop of a register tile is optimal.
 #![allow(unsafe_code, reason = "tests call generated code")]
 
 use crate::support;
@@ -6,7 +6,7 @@ use crate::support;
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::{CodegenOptions, Listing, listing};
 
-/// The lines between a label and the branch back to it that holds the most multiplications.
+/// The lines between a label and the branch back to it with the most multiplications.
 fn hottest_loop(assembly: &str) -> Vec<&str> {
     let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
     let mut best: Vec<&str> = Vec::new();

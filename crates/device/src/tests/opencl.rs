@@ -1,4 +1,4 @@
-//! Programs on every device that OpenCL has here.
+//! Tests of programs on all OpenCL devices of this machine.
 #![allow(unsafe_code, reason = "launches kernels")]
 
 use crate::tests::common::{devices, gemm, interface, shift};
@@ -124,12 +124,12 @@ fn texts_that_do_not_compile_are_refused_with_their_line() {
         assert_eq!(first.source, "float sum = zero;", "{log}");
         assert!(error.to_string().contains("zero"), "{error}");
         assert!(error.help().contains("float sum = zero;"), "{}", error.help());
-        // And another one compiles.
+        // The device is still usable.
         device.load(&gemm(64)).unwrap();
     }
 }
 
-/// A change of a program, and words of why it is refused.
+/// Changes a program, and returns the errors of all devices.
 type Case = (fn(&mut DeviceProgram), &'static str);
 
 fn refusal(change: impl Fn(&mut DeviceProgram)) -> Vec<DeviceError> {

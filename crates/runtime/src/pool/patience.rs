@@ -1,40 +1,40 @@
-//! How long to wait by spinning, and when not to spin at all.
+//! Spin-wait policy: how long to spin, and when to park at once.
 //!
-//! A spinning thread answers within a tenth of a microsecond, a parked one within five to fifty. But
-//! spinning is only worth its processor time if nobody else wants the processor: on a crowded machine
-//! a spinner is descheduled for milliseconds just when it would be needed, and meanwhile has kept
-//! off the threads it is waiting for.
+//! A spinning thread responds within a tenth of a microsecond, a parked one within five to fifty.
+//! But spinning is only worthwhile if no other thread needs the CPU: on an oversubscribed machine,
+//! a spinner is descheduled for milliseconds just when it is needed, and before that it delays the
+//! threads it is waiting for.
 //!
-//! Crowding is noticed from the inside, without a system call: a spinner reads the clock about every
-//! microsecond, and if a reading is [`GAP`] later than the one before, it was descheduled. From then
-//! on, everybody parks at once for a while; the while doubles, up to [`LONGEST`], as long as spinning
-//! keeps failing, and starts over when it has gone well for some time.
+//! Oversubscription is detected without a system call: a spinner reads the clock about every
+//! microsecond, and if a reading is [`GAP`] later than the previous one, it was descheduled. From
+//! then on, all threads park at once for a while. This period doubles, up to [`LONGEST`], as long
+//! as spinning keeps failing, and is reset after some time without failures.
 //!
-//! A second sign: the scheduler has put the caller, which is not pinned, on the processor of a helper.
-//! Then the helper's spinning keeps off the caller itself, and neither would notice a gap.
+//! A second sign: the scheduler has put the unpinned caller on the CPU of a helper. Then the
+//! helper's spinning delays the caller itself, and neither would see a gap.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Nanoseconds since the pool was made.
+/// Nanoseconds since the pool was created.
 type Nanoseconds = u64;
 
-/// How long to spin before parking: longer than the serial code between two parallel loops of one
-/// kernel, short enough to be nothing when a program goes on to other things.
+/// The spin time before parking: longer than the serial code between two parallel loops of one
+/// kernel, but negligible when a program continues with other work.
 const SPIN: Nanoseconds = 100_000;
 
-/// A clock reading this much later than the one before means that the thread was descheduled.
+/// A clock reading this much later than the previous one means that the thread was descheduled.
 /// Interrupts take less, time slices more.
 const GAP: Nanoseconds = 200_000;
 
-/// For how long to park at once after the first gap.
+/// The time of parking at once after the first gap.
 const SHORTEST: Nanoseconds = 4_000_000;
 
-/// For how long to park at once, at most, before trying again.
+/// The maximum time of parking at once before spinning is tried again.
 const LONGEST: Nanoseconds = 256_000_000;
 
-/// Polls between two looks at the clock. About a microsecond where a pause takes 140 cycles.
+/// The polls between two clock readings: about a microsecond if a pause takes 140 cycles.
 const POLLS: u32 = 16;
 
 /// The waiting policy that the threads of a pool share.
@@ -49,7 +49,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Without a processor for each thread, nobody ever spins.
+    /// Without a CPU for each thread, no thread ever spins.
     pub(super) fn new(enough_processors: bool) -> Self {
         Self {
             enough_processors,
@@ -59,7 +59,7 @@ impl Patience {
         }
     }
 
-    /// Spins until `done` or until it is better to park; whether `done`.
+    /// Spins until `done`, or until parking is better; returns whether `done`.
     pub(super) fn spin(&self, done: impl Fn() -> bool) -> bool {
         if done() {
             return true;
@@ -86,12 +86,12 @@ impl Patience {
         }
     }
 
-    /// Two threads of the pool are on one processor: nobody spins for a short while.
+    /// Two threads of the pool are on one CPU: no thread spins for a short while.
     pub(super) fn report_collision(&self) {
         self.park_until.fetch_max(self.now() + SHORTEST, Relaxed);
     }
 
-    /// Whether threads park at once at the moment.
+    /// Whether threads currently park at once.
     pub(super) fn is_crowded(&self) -> bool {
         !self.may_spin(self.now())
     }
@@ -100,7 +100,7 @@ impl Patience {
         self.enough_processors && now >= self.park_until.load(Relaxed)
     }
 
-    /// A spinner was descheduled: nobody spins for a while.
+    /// A spinner was descheduled: no thread spins for a while.
     fn report_gap(&self, now: Nanoseconds) {
         let (until, penalty) = (self.park_until.load(Relaxed), self.penalty.load(Relaxed));
         if now < until {

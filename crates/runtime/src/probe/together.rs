@@ -1,4 +1,4 @@
-//! Probes of all threads at the same time.
+//! Concurrent probes on all threads.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Probe, Sample};
 use crate::Pool;
 
-/// One probe per worker of a pool, run at the same time: what the machine does if all are busy.
+/// One probe per worker of a pool, run concurrently: the machine's speed under full load.
 #[derive(Debug)]
 pub struct Together<'p, P> {
     probes: Vec<Mutex<P>>,

@@ -1,4 +1,4 @@
-//! Measuring: what comes out is consistent, whatever the machine does meanwhile.
+//! Tests of timing: results are consistent under any load.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn brief() -> Options {
     Options { warm_up: brief, minimum: brief, ..Options::default() }
 }
 
-/// A probe that always does the same and counts its runs.
+/// A probe with constant work that counts its runs.
 struct Steady<'a>(&'a Cell<usize>);
 
 impl Probe for Steady<'_> {

@@ -1,10 +1,10 @@
 //! Timing a kernel on a noisy machine.
 //!
-//! Cores are shared with other machines, clocks change, interrupts come. Absolute times from different
-//! minutes do not compare. What does: a ratio of two things timed within the same millisecond. So
-//! [`measure`] runs a [probe](crate::probe) before and after every sample of the kernel and
-//! reports the kernel's share of the probe's rate, from those samples only around which the probe ran
-//! at its usual speed; and [`compare`] takes turns between two closures.
+//! Cores are shared with other machines, clocks change, interrupts occur, so absolute times from
+//! different minutes are not comparable. The ratio of two times within the same millisecond is. So
+//! [`measure`] runs a [probe](crate::probe) before and after every sample of the kernel. It reports
+//! the kernel's share of the probe's rate, using only samples around which the probe ran at its
+//! usual speed. [`compare`] alternates between two closures.
 
 pub mod paired;
 pub mod stats;
@@ -14,22 +14,23 @@ use std::time::{Duration, Instant};
 use self::stats::{median_and_spread, quantile};
 use crate::probe::Probe;
 
-/// How long and how finely to measure.
+/// Options of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// For how long to run before samples count.
+    /// The warm-up time.
     pub warm_up: Duration,
-    /// For how long to take samples, at least.
+    /// The minimum time of sampling.
     pub minimum: Duration,
-    /// When to stop although there are fewer than [`least_samples`](Self::least_samples). A call
-    /// cannot be interrupted, so one that is longer exceeds it.
+    /// The time after which sampling stops even with fewer than
+    /// [`least_samples`](Self::least_samples). A single longer call exceeds it, because calls
+    /// cannot be interrupted.
     pub maximum: Duration,
-    /// How many samples to take, at least, if `maximum` allows.
+    /// The minimum number of samples, if `maximum` allows.
     pub least_samples: usize,
-    /// How long a sample should be, at least: shorter kernels are called several times per sample.
+    /// The minimum duration of a sample: shorter kernels are called several times per sample.
     pub sample: Duration,
-    /// What one call of the kernel does, in the unit of the probe (floating-point operations or
-    /// bytes). Without it there is no share of the probe.
+    /// The work of one call, in the unit of the probe (floating-point operations or bytes). Without
+    /// it, the share of the probe is not computed.
     pub work: Option<f64>,
 }
 
@@ -46,7 +47,7 @@ impl Default for Options {
     }
 }
 
-/// How long a kernel took.
+/// The timing of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -58,22 +59,23 @@ pub struct Timing {
     pub median_ns: f64,
     /// The shortest sample.
     pub min_ns: f64,
-    /// The distance between the quartiles, in units of the median.
+    /// The interquartile range, relative to the median.
     pub spread: f64,
-    /// What the probe says, if there was one.
+    /// The result of the probe, if there was one.
     pub probe: Option<ProbeTiming>,
 }
 
-/// What a probe did between the samples of a kernel.
+/// The result of a probe between the samples of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProbeTiming {
     /// The median of the probe's rates around the samples that count: GFLOP/s or GB/s.
     pub rate: f64,
-    /// How many samples count, because the probe ran at its usual speed before and after them.
+    /// The number of samples that count, because the probe ran at its usual speed before and after
+    /// them.
     pub kept: usize,
-    /// The median over these samples of the kernel's rate in units of the probe's rate at that
-    /// moment; needs [`Options::work`].
+    /// The median over these samples of the kernel's rate relative to the probe's rate at that
+    /// moment; needs [`TimingOptions::work`].
     pub share: Option<f64>,
 }
 
@@ -91,18 +93,18 @@ impl Timing {
     }
 }
 
-/// Two closures compared.
+/// A comparison of two closures.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// How long the first took.
+    /// The timing of the first.
     pub a: Timing,
-    /// How long the second took.
+    /// The timing of the second.
     pub b: Timing,
-    /// The median over pairs of samples, taken one right after the other, of the time of `a` divided
-    /// by that of `b`: above one, `b` is faster.
+    /// The median, over pairs of consecutive samples, of the time of `a` divided by that of `b`:
+    /// above one, `b` is faster.
     pub ratio: f64,
-    /// The distance between the quartiles of these ratios, in units of the median.
+    /// The interquartile range of these ratios, relative to the median.
     pub spread: f64,
 }
 
@@ -142,7 +144,7 @@ pub fn measure(
     timing
 }
 
-/// Times two closures in turns.
+/// Times two closures alternately.
 ///
 /// ```
 /// use std::time::Duration;
@@ -160,7 +162,7 @@ pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &Options) -> C
     let (mut samples_a, mut samples_b) = (Vec::new(), Vec::new());
     let mut a_first = true;
     sample_for(options, || {
-        // Turns change, so that whatever drifts favours neither.
+        // The order alternates, so that drift favors neither.
         if a_first {
             samples_a.push(sample(a, batch_a));
         }
@@ -176,7 +178,7 @@ pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &Options) -> C
     Comparison { a, b, ratio, spread }
 }
 
-/// Runs a kernel for a while; how many calls make a sample.
+/// Warms up a kernel; returns the number of calls per sample.
 fn warm_up(kernel: &mut dyn FnMut(), options: &Options) -> u64 {
     let start = Instant::now();
     let target = options.sample.as_nanos() as f64;
@@ -184,7 +186,7 @@ fn warm_up(kernel: &mut dyn FnMut(), options: &Options) -> u64 {
     let mut fastest = f64::INFINITY;
     loop {
         fastest = fastest.min(sample(kernel, batch));
-        // Grows step by step: the first call of a kernel can be far slower than all others.
+        // Grows stepwise: the first call of a kernel can be far slower than all others.
         let needed = (target / fastest).ceil().clamp(1.0, 1e12) as u64;
         let settled = batch >= needed.div_ceil(2);
         batch = needed.min(batch.saturating_mul(8));
@@ -203,7 +205,7 @@ fn sample(kernel: &mut dyn FnMut(), batch: u64) -> f64 {
     (start.elapsed().as_nanos() as f64).max(1.0) / batch as f64
 }
 
-/// Repeats `take` at least once, until there is enough.
+/// Repeats `take` at least once, until there are enough samples.
 fn sample_for(options: &Options, mut take: impl FnMut()) {
     let start = Instant::now();
     for taken in 1.. {
@@ -216,10 +218,10 @@ fn sample_for(options: &Options, mut take: impl FnMut()) {
     }
 }
 
-/// A probe at less than this share of its usual rate ran while the machine was doing something else.
+/// A probe below this fraction of its usual rate was disturbed.
 const USUAL: f64 = 0.93;
 
-/// Compares samples with the rates of the probe before and after each: `rates[i]` and `rates[i + 1]`.
+/// Relates samples to the rates of the probe before and after each: `rates[i]` and `rates[i + 1]`.
 fn judge(samples: &[f64], rates: &[f64], work: Option<f64>) -> ProbeTiming {
     let usual = quantile(&mut rates.to_vec(), 0.75);
     let around = || samples.iter().zip(rates.windows(2));
@@ -228,7 +230,7 @@ fn judge(samples: &[f64], rates: &[f64], work: Option<f64>) -> ProbeTiming {
         .map(|(&sample, rates)| (sample, rates.iter().sum::<f64>() / 2.0))
         .collect();
     if kept.is_empty() {
-        // The machine never was itself for long enough: all samples are as good as any.
+        // The machine was always disturbed: all samples are equally good.
         kept = around().map(|(&sample, rates)| (sample, rates.iter().sum::<f64>() / 2.0)).collect();
     }
     let mut kept_rates: Vec<f64> = kept.iter().map(|&(_, rate)| rate).collect();
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn samples_next_to_a_slow_probe_do_not_count() {
-        // The third sample was taken while the machine was at half speed.
+        // The third sample ran at half speed.
         let samples = [10.0, 10.0, 20.0, 10.0, 10.0];
         let rates = [100.0, 100.0, 100.0, 50.0, 100.0, 100.0];
         let probe = judge(&samples, &rates, Some(500.0));
