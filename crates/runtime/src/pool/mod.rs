@@ -2,7 +2,7 @@
 //!
 //! A kernel's parallel loop often lasts ten microseconds, so entering and leaving it must take less
 //! than one. The caller works too, as worker 0. Helpers are pinned to their own CPUs, spin for a
-//! short time when idle, and then park. `patience.rs` handles oversubscribed machines, `job.rs`
+//! short time when idle, and then park. `spin_policy.rs` handles oversubscribed machines, `job.rs`
 //! distributes work, and `slot.rs` explains why there is no data race. Measurements are in
 //! `docs/threads.md`.
 //!
@@ -11,10 +11,10 @@
 //! its help.
 #![allow(unsafe_code, reason = "implements the C interface of a pool")]
 
-mod family;
+mod fork_generation;
 mod job;
-mod patience;
 mod slot;
+mod spin_policy;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
-use self::family::Family;
+use self::fork_generation::ForkGeneration;
 use self::job::{Body, Job};
-use self::patience::Patience;
 use self::slot::Slot;
+use self::spin_policy::SpinPolicy;
 use crate::{abi, affinity};
 
 /// The largest number of threads of a pool.
@@ -90,9 +90,9 @@ impl std::error::Error for PoolError {
 #[repr(C)]
 struct Shared {
     abi: abi::Pool,
-    patience: Patience,
+    spin_policy: SpinPolicy,
     /// The process of the helper threads.
-    family: Family,
+    generation: ForkGeneration,
     /// Whether some thread is in `run`.
     busy: AtomicBool,
     /// For each CPU, whether a helper is pinned to it.
@@ -132,8 +132,8 @@ impl Pool {
         let available = thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             abi: abi::Pool { run: run_abi, workers: threads as i32 },
-            patience: Patience::new(threads <= available),
-            family: Family::here(),
+            spin_policy: SpinPolicy::new(threads <= available),
+            generation: ForkGeneration::here(),
             busy: AtomicBool::new(false),
             taken: taken(&processors),
             slots: (0..threads).map(|_| Slot::new()).collect(),
@@ -157,7 +157,7 @@ impl Pool {
         static POOLS: Mutex<BTreeMap<usize, Weak<Pool>>> = Mutex::new(BTreeMap::new());
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         let found = pools.get(&threads).and_then(Weak::upgrade);
-        if let Some(pool) = found.filter(|pool| pool.shared.family.is_here()) {
+        if let Some(pool) = found.filter(|pool| pool.shared.generation.is_here()) {
             return Ok(pool);
         }
         let pool = Arc::new(Self::new(threads)?);
@@ -182,7 +182,7 @@ impl Pool {
     /// threads, or because spinning threads were descheduled recently.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.shared.patience.is_crowded()
+        self.shared.spin_policy.is_crowded()
     }
 
     /// Pins the calling thread to the CPU of worker 0 until the guard is dropped: for measurements.
@@ -223,14 +223,14 @@ impl Pool {
             let _pin = processor.map(affinity::pin);
             ROLE.set(Some(Role { pool: Arc::as_ptr(&shared), worker }));
             let slot = &shared.slots[worker];
-            while slot.serve(&shared.patience, |job| shared.work(job, worker)) {}
+            while slot.serve(&shared.spin_policy, |job| shared.work(job, worker)) {}
         })
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if !self.shared.family.is_here() {
+        if !self.shared.generation.is_here() {
             return;
         }
         for (slot, helper) in self.shared.slots[1..].iter().zip(&self.helpers) {
@@ -259,7 +259,7 @@ impl Shared {
             let worker = if std::ptr::eq(role.pool, self) { role.worker } else { 0 };
             return body(0..count, worker);
         }
-        let alone = count == 1 || self.slots.len() == 1 || !self.family.is_here();
+        let alone = count == 1 || self.slots.len() == 1 || !self.generation.is_here();
         if alone || self.busy.swap(true, Ordering::Acquire) {
             return body(0..count, 0);
         }
@@ -276,7 +276,7 @@ impl Shared {
         let threads = self.threads.get().map_or(&[][..], Vec::as_slice);
         let here = affinity::current().and_then(|processor| self.taken.get(processor));
         if here == Some(&true) {
-            self.patience.report_collision();
+            self.spin_policy.report_collision();
         }
         // Resets all cursors before the first offer, because a running helper may look at any
         // share.
@@ -288,7 +288,7 @@ impl Shared {
         }
         self.work(job, 0);
         for slot in &self.slots[1..] {
-            slot.join(&self.patience);
+            slot.join(&self.spin_policy);
         }
     }
 

@@ -26,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 
 use super::job::Job;
-use super::patience::Patience;
+use super::spin_policy::SpinPolicy;
 
 const IDLE: u32 = 0;
 const PARKED: u32 = 1;
@@ -78,12 +78,12 @@ impl Slot {
     }
 
     /// Waits until the helper is done with the job. An unaccepted offer is withdrawn.
-    pub(super) fn join(&self, patience: &Patience) {
+    pub(super) fn join(&self, spin_policy: &SpinPolicy) {
         if self.exchange(OFFERED, IDLE) {
             return;
         }
         let done = || !matches!(self.state.load(Ordering::Acquire), RUNNING | AWAITED);
-        if patience.spin(done) {
+        if spin_policy.spin(done) {
             return;
         }
         *self.waiter.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
@@ -94,9 +94,9 @@ impl Slot {
     }
 
     /// Waits for an offer and runs `work` on it; `false` if the pool is being dropped.
-    pub(super) fn serve(&self, patience: &Patience, work: impl FnOnce(&Job<'_>)) -> bool {
+    pub(super) fn serve(&self, spin_policy: &SpinPolicy, work: impl FnOnce(&Job<'_>)) -> bool {
         loop {
-            patience.spin(|| self.state.load(Ordering::Relaxed) != IDLE);
+            spin_policy.spin(|| self.state.load(Ordering::Relaxed) != IDLE);
             if self.exchange(OFFERED, RUNNING) {
                 break;
             }

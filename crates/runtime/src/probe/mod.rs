@@ -6,14 +6,14 @@
 //! of a kernel and compares the two at the same moment.
 
 mod bandwidth;
+mod concurrent;
 mod fma;
-mod together;
 
 use std::time::{Duration, Instant};
 
 pub use self::bandwidth::{CopyBandwidth, ReadBandwidth};
+pub use self::concurrent::ConcurrentProbes;
 pub use self::fma::FmaPeak;
-pub use self::together::Together;
 use crate::AllocError;
 use crate::timing::stats::quantile;
 

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use self::stats::{median_and_spread, quantile};
 use crate::probe::Probe;
 
-/// Options of a measurement.
+/// TimingOptions of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct TimingOptions {
     /// The warm-up time.
     pub warm_up: Duration,
     /// The minimum time of sampling.
@@ -34,7 +34,7 @@ pub struct Options {
     pub work: Option<f64>,
 }
 
-impl Default for Options {
+impl Default for TimingOptions {
     fn default() -> Self {
         Self {
             warm_up: Duration::from_millis(50),
@@ -113,13 +113,13 @@ pub struct Comparison {
 /// ```
 /// use std::time::Duration;
 /// use tensorwright_runtime::probe::FmaPeak;
-/// use tensorwright_runtime::timing::{Options, measure};
+/// use tensorwright_runtime::timing::{TimingOptions, measure};
 ///
 /// let values = vec![1.0f32; 4096];
 /// let mut sum = || { std::hint::black_box(values.iter().sum::<f32>()); };
 /// let short = Duration::from_millis(2);
 /// let options =
-///     Options { warm_up: short, minimum: short, work: Some(4096.0), ..Options::default() };
+///     TimingOptions { warm_up: short, minimum: short, work: Some(4096.0), ..TimingOptions::default() };
 /// let timing = measure(&mut sum, Some(&mut FmaPeak::f32()), &options);
 /// assert!(timing.min_ns <= timing.median_ns);
 /// assert!(timing.share_of_probe().is_some());
@@ -127,7 +127,7 @@ pub struct Comparison {
 pub fn measure(
     kernel: &mut dyn FnMut(),
     mut probe: Option<&mut dyn Probe>,
-    options: &Options,
+    options: &TimingOptions,
 ) -> Timing {
     let batch = warm_up(kernel, options);
     let mut probe_rate = || probe.as_mut().map(|probe| probe.run_once().rate());
@@ -148,16 +148,16 @@ pub fn measure(
 ///
 /// ```
 /// use std::time::Duration;
-/// use tensorwright_runtime::timing::{Options, compare};
+/// use tensorwright_runtime::timing::{TimingOptions, compare};
 ///
 /// let run = |n: u64| { std::hint::black_box((0..n).fold(0, |x, y| std::hint::black_box(x ^ y))); };
 /// let short = Duration::from_millis(2);
-/// let options = Options { warm_up: short, minimum: short, ..Options::default() };
+/// let options = TimingOptions { warm_up: short, minimum: short, ..TimingOptions::default() };
 /// let comparison = compare(&mut || run(40_000), &mut || run(1_000), &options);
 /// assert!(comparison.ratio > 1.0);
 /// ```
-pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &Options) -> Comparison {
-    let half = Options { warm_up: options.warm_up / 2, ..*options };
+pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &TimingOptions) -> Comparison {
+    let half = TimingOptions { warm_up: options.warm_up / 2, ..*options };
     let (batch_a, batch_b) = (warm_up(a, &half), warm_up(b, &half));
     let (mut samples_a, mut samples_b) = (Vec::new(), Vec::new());
     let mut a_first = true;
@@ -179,7 +179,7 @@ pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &Options) -> C
 }
 
 /// Warms up a kernel; returns the number of calls per sample.
-fn warm_up(kernel: &mut dyn FnMut(), options: &Options) -> u64 {
+fn warm_up(kernel: &mut dyn FnMut(), options: &TimingOptions) -> u64 {
     let start = Instant::now();
     let target = options.sample.as_nanos() as f64;
     let mut batch = 1;
@@ -206,7 +206,7 @@ fn sample(kernel: &mut dyn FnMut(), batch: u64) -> f64 {
 }
 
 /// Repeats `take` at least once, until there are enough samples.
-fn sample_for(options: &Options, mut take: impl FnMut()) {
+fn sample_for(options: &TimingOptions, mut take: impl FnMut()) {
     let start = Instant::now();
     for taken in 1.. {
         take();
@@ -243,12 +243,12 @@ fn judge(samples: &[f64], rates: &[f64], work: Option<f64>) -> ProbeTiming {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, judge, measure, sample_for, warm_up};
+    use super::{TimingOptions, judge, measure, sample_for, warm_up};
     use std::time::Duration;
 
-    fn brief() -> Options {
+    fn brief() -> TimingOptions {
         let brief = Duration::from_micros(500);
-        Options { warm_up: brief, minimum: brief, ..Options::default() }
+        TimingOptions { warm_up: brief, minimum: brief, ..TimingOptions::default() }
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn one_sample_is_taken_even_if_there_is_no_time() {
         let mut taken = 0;
-        let options = Options { maximum: Duration::ZERO, ..Options::default() };
+        let options = TimingOptions { maximum: Duration::ZERO, ..TimingOptions::default() };
         sample_for(&options, || taken += 1);
         assert_eq!(taken, 1);
     }

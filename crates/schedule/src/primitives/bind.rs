@@ -16,7 +16,7 @@
 use std::fmt;
 
 use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut};
-use super::independent::Manner;
+use super::independent::IterationMode;
 use super::{Reach, Rule};
 use crate::nest::{Dim, LoopKind, LoopNest};
 use crate::primitives::renaming::Renaming;
@@ -94,8 +94,8 @@ impl Rule for Bind {
             ThreadAxis::Thread(_) => (self.to.kind(), "threads"),
         };
         let state = format!("bound to {kind}");
-        let manner = Manner { state, who, verb: "bind", tails: "`guard`" };
-        manner.expect_independent(nest, stage, l)?;
+        let mode = IterationMode { state, who, verb: "bind", tails: "`guard`" };
+        mode.expect_independent(nest, stage, l)?;
         loop_at_mut(nest, &path)?.kind = kind;
         check_overlaps(nest)
     }

@@ -7,7 +7,7 @@ use crate::nest::{Loop, LoopNest, Role};
 use crate::refusal::Refusal;
 
 /// The way in which the iterations of a loop are to run, for messages.
-pub(super) struct Manner<'a> {
+pub(super) struct IterationMode<'a> {
     /// The new state of the loop, such as `parallel`.
     pub(super) state: String,
     /// The name of concurrent iterations, such as `workers`.
@@ -18,7 +18,7 @@ pub(super) struct Manner<'a> {
     pub(super) tails: &'a str,
 }
 
-impl Manner<'_> {
+impl IterationMode<'_> {
     /// A refusal of a loop of a stage.
     pub(super) fn refuse(&self, nest: &LoopNest, stage: &str, l: &Loop, why: &str) -> Refusal {
         let name = nest.var_name(l.var);
@@ -33,7 +33,7 @@ impl Manner<'_> {
         l: &Loop,
     ) -> Result<(), Refusal> {
         refuse_window(nest, stage, l, &self.state)?;
-        let Manner { who, verb, tails, .. } = self;
+        let IterationMode { who, verb, tails, .. } = self;
         let name = nest.var_name(l.var);
         let (why, help) = match l.role {
             Role::Reduce if holds_scatter(l) => (

@@ -67,17 +67,17 @@ impl Rule for Phases {
         let mut plain = Plain::of(nest, stage)?;
         refuse_scatter(stage, &plain.store, "computed in phases")?;
         let spatial = plain.find(nest, stage, &self.target, Role::Spatial)?;
-        let meeting = self.meeting(stage, &plain, spatial)?;
+        let stride_condition = self.stride_condition(stage, &plain, spatial)?;
         let phase_name = format!("{}.phase", without_marks(&self.target).0);
         expect_fresh(nest, stage, std::slice::from_ref(&phase_name))?;
 
         let (h, rows, _) = plain.loops[spatial];
-        let (k, terms, _) = plain.loops[meeting.reduce];
+        let (k, terms, _) = plain.loops[stride_condition.reduce];
         let phase = nest.add_var(phase_name);
         let new_h = nest.add_var(nest.var_name(h).to_owned());
         let new_k = nest.add_var(nest.var_name(k).to_owned());
         let row = steps(self.by, new_h, &Index::axis(phase)).ok_or_else(Refusal::overflow)?;
-        let first = meeting.first_term(phase, self.by).ok_or_else(Refusal::overflow)?;
+        let first = stride_condition.first_term(phase, self.by).ok_or_else(Refusal::overflow)?;
         let term = steps(self.by, new_k, &first).ok_or_else(Refusal::overflow)?;
         let mut rules = Replace([(h, &row), (k, &term)]);
         rewrite_store(&mut plain.store, &mut rules).ok_or_else(Refusal::overflow)?;
@@ -86,7 +86,7 @@ impl Rule for Phases {
             plain.store.domain.push(Bound { index, padding: false, term: false });
         }
         let count = |extent: i64| (extent + self.by - 1) / self.by;
-        plain.loops[meeting.reduce] = (new_k, count(terms), Role::Reduce);
+        plain.loops[stride_condition.reduce] = (new_k, count(terms), Role::Reduce);
         plain.loops[spatial] = (new_h, count(rows), Role::Spatial);
         plain.loops.insert(spatial, (phase, self.by, Role::Spatial));
         if terms % self.by != 0 {
@@ -108,7 +108,7 @@ impl Rule for Phases {
 
 /// The condition under which an iteration of the loop has a term in the reduction: `(a*h + b*k + c)
 /// % by == 0`, and `b` is 1 or -1.
-struct Meeting {
+struct StrideCondition {
     /// The position of the reduction loop.
     reduce: usize,
     a: i64,
@@ -118,7 +118,12 @@ struct Meeting {
 
 impl Phases {
     /// The condition under which the terms of a sum are not zero.
-    fn meeting(&self, stage: &str, plain: &Plain, spatial: usize) -> Result<Meeting, Refusal> {
+    fn stride_condition(
+        &self,
+        stage: &str,
+        plain: &Plain,
+        spatial: usize,
+    ) -> Result<StrideCondition, Refusal> {
         let by = self.by;
         let refusal = || {
             Refusal::new(format!(
@@ -139,14 +144,19 @@ impl Phases {
         });
         let vanishes = |condition: &Expr| vanishes(&plain.store.value, condition);
         let found = conditions.into_iter().find_map(|condition| {
-            let meeting = self.parse_meeting(plain, spatial, condition)?;
-            vanishes(condition).then_some(meeting)
+            let stride_condition = self.parse_condition(plain, spatial, condition)?;
+            vanishes(condition).then_some(stride_condition)
         });
         found.ok_or_else(refusal)
     }
 
     /// Parses a condition on the loop and one reduction loop.
-    fn parse_meeting(&self, plain: &Plain, spatial: usize, condition: &Expr) -> Option<Meeting> {
+    fn parse_condition(
+        &self,
+        plain: &Plain,
+        spatial: usize,
+        condition: &Expr,
+    ) -> Option<StrideCondition> {
         let Expr::CompareIndex(CompareOp::Eq, left, right) = condition else { return None };
         let difference = left.sub(right)?;
         let [term] = difference.terms() else { return None };
@@ -157,26 +167,27 @@ impl Phases {
         let remainder = difference.constant_term().checked_mul(-term.coefficient)?;
         let role = |var: Var| plain.loops.iter().position(|(own, ..)| *own == var);
         let c = inner.constant_term().checked_sub(remainder)?;
-        let mut meeting = Meeting { reduce: usize::MAX, a: 0, b: 0, c };
+        let mut stride_condition = StrideCondition { reduce: usize::MAX, a: 0, b: 0, c };
         for term in inner.terms() {
             let Atom::Axis(var) = term.atom else { return None };
             match role(var)? {
-                place if place == spatial => meeting.a = term.coefficient,
-                place if plain.loops[place].2 == Role::Reduce && meeting.b == 0 => {
-                    (meeting.reduce, meeting.b) = (place, term.coefficient);
+                place if place == spatial => stride_condition.a = term.coefficient,
+                place if plain.loops[place].2 == Role::Reduce && stride_condition.b == 0 => {
+                    (stride_condition.reduce, stride_condition.b) = (place, term.coefficient);
                 }
                 _ => return None,
             }
         }
         // `b` is its own inverse modulo any number.
-        let b = if meeting.b.rem_euclid(self.by) == 1 { 1 } else { -1 };
-        let is_unit = (meeting.b - b).rem_euclid(self.by) == 0;
-        meeting.b = b;
-        (is_unit && meeting.a != 0 && (0..self.by).contains(&remainder)).then_some(meeting)
+        let b = if stride_condition.b.rem_euclid(self.by) == 1 { 1 } else { -1 };
+        let is_unit = (stride_condition.b - b).rem_euclid(self.by) == 0;
+        stride_condition.b = b;
+        (is_unit && stride_condition.a != 0 && (0..self.by).contains(&remainder))
+            .then_some(stride_condition)
     }
 }
 
-impl Meeting {
+impl StrideCondition {
     /// The first term of a phase: `-b*(a*phase + c)` modulo the number of phases, simplified.
     /// `None` on overflow.
     fn first_term(&self, phase: Var, by: i64) -> Option<Index> {

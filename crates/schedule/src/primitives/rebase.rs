@@ -182,7 +182,7 @@ impl Maximum {
     /// loop in place of the blocked one.
     fn is_below(&self, condition: Option<&Expr>, value: &Expr, read: &Read, along: Var) -> bool {
         let Some(term) = exponent(value) else { return false };
-        let mut there = There { from: self, rows: &read.subscripts, along };
+        let mut there = LoopMap { from: self, rows: &read.subscripts, along };
         let mut same = |own: &Expr, other: &Expr| own.rewrite(&mut there).as_ref() == Some(other);
         let is_seen = match &self.condition {
             Some(own) => condition.is_some_and(|condition| same(own, condition)),
@@ -385,13 +385,13 @@ fn finite(top: Expr, dtype: DType) -> Expr {
 }
 
 /// Maps the loops of a maximum to those that recompute its terms.
-struct There<'a> {
+struct LoopMap<'a> {
     from: &'a Maximum,
     rows: &'a [Index],
     along: Var,
 }
 
-impl Rewrite for There<'_> {
+impl Rewrite for LoopMap<'_> {
     fn axis(&mut self, axis: Var) -> Option<Index> {
         if axis == self.from.var {
             return Some(Index::axis(self.along));

@@ -44,11 +44,11 @@ pub(super) struct Run<'a> {
     /// The reasons why written elements are undefined.
     blames: HashMap<(BufferId, usize), Box<Flaw>>,
     /// The values of the lanes of a store, empty between stores: kept to reuse the allocation.
-    made: Vec<Made>,
+    made: Vec<LaneWrite>,
 }
 
 /// The position and value of one lane of a store, and the reason if the value is undefined.
-type Made = (usize, Value, Option<Box<Flaw>>);
+type LaneWrite = (usize, Value, Option<Box<Flaw>>);
 
 impl<'a> Run<'a> {
     /// A new run; `None` if the nest needs too much memory.
@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the values of the lanes of a store.
-    fn write(&mut self, store: &Store, made: &mut Vec<Made>) -> Result<(), Box<Flaw>> {
+    fn write(&mut self, store: &Store, made: &mut Vec<LaneWrite>) -> Result<(), Box<Flaw>> {
         for (place, value, blame) in made.drain(..) {
             let defined = value != Value::Undefined
                 && (store.combine.is_none() || self.memory_of(store.buffer).is_defined(place));
@@ -285,7 +285,7 @@ impl<'a> Run<'a> {
     }
 
     /// The position and value of a store; `None` if the position depends on data.
-    fn term(&mut self, store: &Store) -> Result<Option<Made>, Box<Flaw>> {
+    fn term(&mut self, store: &Store) -> Result<Option<LaneWrite>, Box<Flaw>> {
         self.blame = None;
         let mut value = self.expr(&store.value)?;
         let Some(place) = self.place(store.buffer, &store.subscripts)? else {

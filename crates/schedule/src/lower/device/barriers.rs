@@ -85,7 +85,7 @@ impl Touched {
 }
 
 /// Consecutive guards of which at most one is taken.
-struct Ways {
+struct ExclusiveGuards {
     conditions: Vec<Vec<Index>>,
     /// The accesses before all of them.
     before: Touched,
@@ -102,7 +102,7 @@ impl Pass<'_> {
     /// accesses since the last barrier, before and after.
     fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &EnclosingLoops) {
         let mut all = Vec::with_capacity(nodes.len());
-        let mut ways: Option<Ways> = None;
+        let mut ways: Option<ExclusiveGuards> = None;
         for mut node in std::mem::take(nodes) {
             let others = ways.take();
             // A warp executes a tensor operation, whether or not loops number warps.
@@ -138,15 +138,16 @@ impl Pass<'_> {
     fn way(
         &self,
         guard: &mut Guard,
-        others: Option<Ways>,
+        others: Option<ExclusiveGuards>,
         since: &mut Touched,
         around: &EnclosingLoops,
-    ) -> Ways {
-        let is_other =
-            |ways: &Ways| ways.conditions.iter().all(|others| exclude(others, &guard.conditions));
+    ) -> ExclusiveGuards {
+        let is_other = |ways: &ExclusiveGuards| {
+            ways.conditions.iter().all(|others| exclude(others, &guard.conditions))
+        };
         let mut ways = others
             .filter(is_other)
-            .unwrap_or_else(|| Ways { conditions: Vec::new(), before: since.clone() });
+            .unwrap_or_else(|| ExclusiveGuards { conditions: Vec::new(), before: since.clone() });
         let after_others = std::mem::replace(since, ways.before.clone());
         self.guard(guard, since, around);
         since.extend(&after_others);

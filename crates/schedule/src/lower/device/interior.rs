@@ -102,21 +102,21 @@ fn runs_loops(nodes: &[Node]) -> bool {
 
 /// The ranges of blocks in which a condition is known that is not known in all blocks.
 fn interior(nodes: &[Node], ranges: &Ranges, blocks: &[Blocks]) -> Vec<Span> {
-    let mut questions = Vec::new();
-    collect(nodes, ranges, &mut questions);
+    let mut decisions = Vec::new();
+    collect(nodes, ranges, &mut decisions);
     let span = |Blocks { var, extent }: &Blocks| {
         let middle = extent / 2;
-        let of_middle = |question: &&Question| {
+        let of_middle = |question: &&Decision| {
             question.index.mentions(&|other| other == *var)
                 && !question.is_decided(*var, 0, *extent)
                 && question.is_decided(*var, middle, 1)
         };
-        let questions: Vec<&Question> = questions.iter().filter(of_middle).collect();
-        if questions.is_empty() {
+        let decisions: Vec<&Decision> = decisions.iter().filter(of_middle).collect();
+        if decisions.is_empty() {
             return None;
         }
         let all = |first: i64, count: i64| {
-            questions.iter().all(|question| question.is_decided(*var, first, count))
+            decisions.iter().all(|question| question.is_decided(*var, first, count))
         };
         let first = boundary(0, middle, |block| all(block, 1));
         let behind = boundary(0, extent - 1 - middle, |behind| all(extent - 1 - behind, 1));
@@ -128,28 +128,28 @@ fn interior(nodes: &[Node], ranges: &Ranges, blocks: &[Blocks]) -> Vec<Span> {
 }
 
 /// A condition that a block may decide, with the enclosing loops.
-struct Question {
+struct Decision {
     index: Index,
-    kind: Asked,
+    kind: DecisionKind,
     ranges: Ranges,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Asked {
+enum DecisionKind {
     /// Which operand of a minimum or maximum is selected.
     Clamp,
     /// Whether it is at least zero.
     Condition,
 }
 
-impl Question {
+impl Decision {
     /// Whether `count` blocks from `first` decide it.
     fn is_decided(&self, var: Var, first: i64, count: i64) -> bool {
         let Some(index) = moved(&self.index, var, first) else { return false };
         let ranges = self.ranges.with(var, count);
         match self.kind {
-            Asked::Clamp => ranges.simplify(&index).is_some_and(|simple| !clamps(&simple)),
-            Asked::Condition => {
+            DecisionKind::Clamp => ranges.simplify(&index).is_some_and(|simple| !clamps(&simple)),
+            DecisionKind::Condition => {
                 let interval = ranges.interval(&index);
                 interval.lo >= 0 || interval.hi < 0
             }
@@ -158,7 +158,7 @@ impl Question {
 }
 
 /// Collects the conditions of the stores of nodes.
-fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Question>) {
+fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Decision>) {
     for node in nodes {
         match node {
             Node::Loop(l) => collect(&l.body, &ranges.with(l.var, l.extent), found),
@@ -169,26 +169,26 @@ fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Question>) {
     }
 }
 
-fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Question>) {
+fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Decision>) {
     let ranges = with_lanes(store, ranges);
     let mut ask = |index: Index, kind| {
         if index.outermost_values().is_empty() {
-            found.push(Question { index, kind, ranges: ranges.clone() });
+            found.push(Decision { index, kind, ranges: ranges.clone() });
         }
     };
     let reads = store.reads();
     let of_reads = reads.iter().flat_map(|(_, read)| &read.subscripts);
     for subscript in store.subscripts.iter().chain(of_reads).filter(|subscript| clamps(subscript)) {
-        ask(subscript.clone(), Asked::Clamp);
+        ask(subscript.clone(), DecisionKind::Clamp);
     }
     for bound in &store.domain {
-        ask(bound.index.clone(), Asked::Condition);
+        ask(bound.index.clone(), DecisionKind::Condition);
     }
     store.value.walk(&mut |expr| {
         if let Expr::CompareIndex(_, left, right) = expr
             && let Some(difference) = left.sub(right)
         {
-            ask(difference, Asked::Condition);
+            ask(difference, DecisionKind::Condition);
         }
     });
 }

@@ -18,7 +18,7 @@ use crate::nest::{Buffer, Dim, Loop, LoopKind, Ranges, Var};
 
 /// The part of an access that determines a thread index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Clue {
+enum IndexSource {
     /// A subscript, by its dimension.
     Subscript(usize),
     /// The position in memory.
@@ -30,7 +30,7 @@ enum Clue {
 /// The index of a thread in an access: the value is `step` times the index, plus a part that varies
 /// within bounds, plus a part that is uniform in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Number {
+struct ThreadIndex {
     step: i64,
     uniform: Index,
     rest: Interval,
@@ -40,16 +40,16 @@ struct Number {
     is_cyclic: bool,
 }
 
-impl Number {
+impl ThreadIndex {
     /// Whether different threads access different elements.
     fn is_apart(&self) -> bool {
         self.rest.hi - self.rest.lo < i128::from(self.step.unsigned_abs())
     }
 }
 
-/// The owners of elements: for each direction, how clues determine the thread index.
+/// The owners of elements: for each direction, how sources determine the thread index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Owners(BTreeMap<(usize, Clue), Number>);
+pub(super) struct Owners(BTreeMap<(usize, IndexSource), ThreadIndex>);
 
 /// The loops around an access in a block.
 #[derive(Clone, Default)]
@@ -90,15 +90,18 @@ impl Owners {
             }
             let Some(thread) = *thread else {
                 let (uniform, rest) = (Index::constant(0), Interval { lo: 0, hi: 0 });
-                let number = Number { step: 1, uniform, rest, threads: 1, is_cyclic: false };
-                owners.0.insert((place, Clue::First), number);
+                let number = ThreadIndex { step: 1, uniform, rest, threads: 1, is_cyclic: false };
+                owners.0.insert((place, IndexSource::First), number);
                 continue;
             };
             let dimensions = subscripts.iter().enumerate();
-            let clues = dimensions.map(|(dimension, index)| (Clue::Subscript(dimension), index));
-            for (clue, index) in clues.chain(position.iter().map(|at| (Clue::Position, at))) {
-                if let Some(number) = number(index, thread, around).filter(Number::is_apart) {
-                    owners.0.insert((place, clue), number);
+            let sources =
+                dimensions.map(|(dimension, index)| (IndexSource::Subscript(dimension), index));
+            for (source, index) in
+                sources.chain(position.iter().map(|at| (IndexSource::Position, at)))
+            {
+                if let Some(number) = number(index, thread, around).filter(ThreadIndex::is_apart) {
+                    owners.0.insert((place, source), number);
                 }
             }
         }
@@ -113,7 +116,7 @@ impl Owners {
             if is_cyclic && a.threads != b.threads {
                 return None;
             }
-            let joined = Number { rest: a.rest.hull(b.rest), is_cyclic, ..a.clone() };
+            let joined = ThreadIndex { rest: a.rest.hull(b.rest), is_cyclic, ..a.clone() };
             joined.is_apart().then_some((*key, joined))
         });
         Self(both.collect())
@@ -127,7 +130,7 @@ impl Owners {
 }
 
 /// The thread index in an index; `None` if the index is not linear in it.
-fn number(index: &Index, thread: Var, around: &EnclosingLoops) -> Option<Number> {
+fn number(index: &Index, thread: Var, around: &EnclosingLoops) -> Option<ThreadIndex> {
     let step = index.coefficient_of(thread).filter(|step| *step != 0)?;
     let threads = around.ranges.extent(thread)?;
     let cycle = step.checked_mul(threads)?;
@@ -145,5 +148,5 @@ fn number(index: &Index, thread: Var, around: &EnclosingLoops) -> Option<Number>
         *side = side.add(&part)?;
     }
     let rest = around.ranges.interval(&rest);
-    Some(Number { step, uniform, rest, threads, is_cyclic })
+    Some(ThreadIndex { step, uniform, rest, threads, is_cyclic })
 }

@@ -1,7 +1,7 @@
 //! Cost model for `winograd`: estimates work and memory traffic per tile size.
 
 use super::Winograd;
-use super::pattern::{Pattern, Tap};
+use super::pattern::{FilteredAxis, Pattern};
 use crate::access::Accesses;
 use crate::nest::{LoopNest, Role};
 
@@ -54,7 +54,7 @@ fn gain(nest: &LoopNest, pattern: &Pattern) -> f64 {
     let products = product(&mut filters.iter().map(|f| f.filter.products() as i64));
     let taps = product(&mut filters.iter().map(|f| f.r.extent));
     let places = product(&mut filters.iter().map(|f| f.y.extent));
-    let tiles = product(&mut filters.iter().map(Tap::tiles));
+    let tiles = product(&mut filters.iter().map(FilteredAxis::tiles));
     let multiplied = 2.0 * all / (places * taps) * tiles * products;
     let inputs = product(&mut filters.iter().map(|f| f.y.extent + f.r.extent - 1));
     let factors = products * tiles * data / inputs;

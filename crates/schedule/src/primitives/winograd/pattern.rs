@@ -20,7 +20,7 @@ pub(super) struct Pattern {
     pub(super) data: Read,
     pub(super) weight: Read,
     /// The filtered dimensions.
-    pub(super) filters: Vec<Tap>,
+    pub(super) filters: Vec<FilteredAxis>,
     /// The dimension of the data that only a reduction loop moves (the channel). It becomes the
     /// innermost one.
     pub(super) channel: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Pattern {
 }
 
 /// A filtered dimension.
-pub(super) struct Tap {
+pub(super) struct FilteredAxis {
     /// The spatial loop.
     pub(super) y: Axis,
     /// The loop over taps.
@@ -44,7 +44,7 @@ pub(super) struct Tap {
     pub(super) filter: Filter,
 }
 
-impl Tap {
+impl FilteredAxis {
     /// The number of tiles.
     pub(super) fn tiles(&self) -> i64 {
         let results = self.filter.results as i64;
@@ -178,7 +178,7 @@ fn tap(
     weight: &Read,
     y: &Axis,
     results: i64,
-) -> Result<Tap, Refusal> {
+) -> Result<FilteredAxis, Refusal> {
     let (data_name, weight_name) =
         (&nest.buffer(data.tensor).name, &nest.buffer(weight.tensor).name);
     let refused = || {
@@ -215,5 +215,5 @@ fn tap(
         ))
     })?;
     let start = data.subscripts[data_dim].constant_term();
-    Ok(Tap { y: y.clone(), r: r.clone(), data_dim, weight_dim, start, filter })
+    Ok(FilteredAxis { y: y.clone(), r: r.clone(), data_dim, weight_dim, start, filter })
 }

@@ -7,7 +7,7 @@ use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp};
 use tensorwright_lang::program::{AxisId, Expr, Index, Rewrite};
 
 use super::matrices::Matrix;
-use super::pattern::{Pattern, Tap};
+use super::pattern::{FilteredAxis, Pattern};
 use super::transform::{constant, product};
 use crate::access::Axis;
 use crate::canonical::{element, neutral};
@@ -67,7 +67,7 @@ impl Loops {
 
 /// Builds all stages.
 pub(super) fn build(nest: &mut LoopNest, pattern: &Pattern) -> Result<Stages, Refusal> {
-    let mut maker = Maker { nest, pattern, body: Vec::new() };
+    let mut maker = StageBuilder { nest, pattern, body: Vec::new() };
     let tiled = maker.tiled()?;
     let data = maker.data(tiled)?;
     let weights = maker.weights()?;
@@ -77,19 +77,19 @@ pub(super) fn build(nest: &mut LoopNest, pattern: &Pattern) -> Result<Stages, Re
     Ok(Stages { weights, body: maker.body })
 }
 
-struct Maker<'a> {
+struct StageBuilder<'a> {
     nest: &'a mut LoopNest,
     pattern: &'a Pattern,
     body: Vec<Node>,
 }
 
-impl Maker<'_> {
+impl StageBuilder<'_> {
     fn dtype(&self) -> DType {
         self.nest.dtype(self.pattern.store.buffer)
     }
 
     fn tiles(&self) -> i64 {
-        self.pattern.filters.iter().map(Tap::tiles).product()
+        self.pattern.filters.iter().map(FilteredAxis::tiles).product()
     }
 
     fn buffer(
@@ -170,7 +170,8 @@ impl Maker<'_> {
 
     /// The position of a tile along a filtered dimension.
     fn tile_position(&self, tile: &Index, number: usize) -> Result<Index, Refusal> {
-        let inner: i64 = self.pattern.filters[number + 1..].iter().map(Tap::tiles).product();
+        let inner: i64 =
+            self.pattern.filters[number + 1..].iter().map(FilteredAxis::tiles).product();
         let position = tile.div(inner.max(1)).ok_or_else(Refusal::overflow)?;
         Ok(if number == 0 { position } else { position.rem(self.pattern.filters[number].tiles()) })
     }

@@ -41,14 +41,14 @@ const POLLS: u32 = 16;
 ///
 /// All accesses are relaxed: these are hints about time, no data depends on them, and a lost update
 /// costs one more attempt to spin.
-pub(super) struct Patience {
+pub(super) struct SpinPolicy {
     enough_processors: bool,
     origin: Instant,
     park_until: AtomicU64,
     penalty: AtomicU64,
 }
 
-impl Patience {
+impl SpinPolicy {
     /// Without a CPU for each thread, no thread ever spins.
     pub(super) fn new(enough_processors: bool) -> Self {
         Self {
@@ -119,70 +119,70 @@ impl Patience {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, Patience, Relaxed, SHORTEST};
+    use super::{LONGEST, Relaxed, SHORTEST, SpinPolicy};
 
     #[test]
     fn what_is_done_is_not_waited_for() {
-        assert!(Patience::new(true).spin(|| true));
-        assert!(Patience::new(false).spin(|| true));
+        assert!(SpinPolicy::new(true).spin(|| true));
+        assert!(SpinPolicy::new(false).spin(|| true));
     }
 
     #[test]
     fn spinning_ends() {
-        assert!(!Patience::new(true).spin(|| false));
+        assert!(!SpinPolicy::new(true).spin(|| false));
     }
 
     #[test]
     fn without_enough_processors_nobody_spins() {
         let polls = std::cell::Cell::new(0);
-        Patience::new(false).spin(|| polls.replace(polls.get() + 1) > 100);
+        SpinPolicy::new(false).spin(|| polls.replace(polls.get() + 1) > 100);
         assert_eq!(polls.get(), 1);
-        assert!(Patience::new(false).is_crowded());
+        assert!(SpinPolicy::new(false).is_crowded());
     }
 
     #[test]
     fn a_gap_stops_spinning_for_a_while() {
-        let patience = Patience::new(true);
-        patience.report_gap(1_000);
-        assert!(!patience.may_spin(1_000 + SHORTEST - 1));
-        assert!(patience.may_spin(1_000 + SHORTEST));
-        patience.report_gap(2_000);
-        assert!(patience.may_spin(1_000 + SHORTEST), "the same squeeze counts once");
+        let spin_policy = SpinPolicy::new(true);
+        spin_policy.report_gap(1_000);
+        assert!(!spin_policy.may_spin(1_000 + SHORTEST - 1));
+        assert!(spin_policy.may_spin(1_000 + SHORTEST));
+        spin_policy.report_gap(2_000);
+        assert!(spin_policy.may_spin(1_000 + SHORTEST), "the same squeeze counts once");
     }
 
     #[test]
     fn a_collision_stops_spinning_for_a_short_while() {
-        let patience = Patience::new(true);
-        patience.report_collision();
-        let until = patience.park_until.load(Relaxed);
-        assert!(!patience.may_spin(until - 1) && patience.may_spin(until));
-        assert_eq!(patience.penalty.load(Relaxed), SHORTEST);
+        let spin_policy = SpinPolicy::new(true);
+        spin_policy.report_collision();
+        let until = spin_policy.park_until.load(Relaxed);
+        assert!(!spin_policy.may_spin(until - 1) && spin_policy.may_spin(until));
+        assert_eq!(spin_policy.penalty.load(Relaxed), SHORTEST);
     }
 
     #[test]
     fn relapses_double_the_while_and_calm_resets_it() {
-        let patience = Patience::new(true);
+        let spin_policy = SpinPolicy::new(true);
         let mut now = 1;
         for doublings in 0..10 {
-            patience.report_gap(now);
-            now = patience.park_until.load(Relaxed);
-            assert_eq!(patience.penalty.load(Relaxed), (SHORTEST << doublings).min(LONGEST));
+            spin_policy.report_gap(now);
+            now = spin_policy.park_until.load(Relaxed);
+            assert_eq!(spin_policy.penalty.load(Relaxed), (SHORTEST << doublings).min(LONGEST));
         }
-        patience.report_gap(now + 8 * LONGEST);
-        assert_eq!(patience.penalty.load(Relaxed), SHORTEST);
+        spin_policy.report_gap(now + 8 * LONGEST);
+        assert_eq!(spin_policy.penalty.load(Relaxed), SHORTEST);
     }
 
     #[test]
     fn a_descheduled_spinner_reports_it() {
-        let patience = Patience::new(true);
+        let spin_policy = SpinPolicy::new(true);
         let sleep = || std::thread::sleep(std::time::Duration::from_millis(2));
         let done = std::cell::Cell::new(0);
-        patience.spin(|| {
+        spin_policy.spin(|| {
             if done.replace(done.get() + 1) == 3 {
                 sleep();
             }
             false
         });
-        assert!(patience.park_until.load(Relaxed) > 0);
+        assert!(spin_policy.park_until.load(Relaxed) > 0);
     }
 }

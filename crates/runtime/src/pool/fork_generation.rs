@@ -12,11 +12,11 @@ static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
 /// The process that created this value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Family {
+pub(super) struct ForkGeneration {
     generation: usize,
 }
 
-impl Family {
+impl ForkGeneration {
     /// The current process.
     pub(super) fn here() -> Self {
         static TOLD: OnceLock<()> = OnceLock::new();
