@@ -21,7 +21,6 @@ pub mod access;
 mod bound;
 pub mod canonical;
 pub mod check;
-pub mod draft;
 pub mod interface;
 pub mod limits;
 pub mod lower;
@@ -31,6 +30,7 @@ pub mod primitives;
 mod refusal;
 mod renaming;
 pub mod schedule;
+pub mod schedule_state;
 pub mod stage_map;
 mod tensors;
 mod window;
@@ -38,7 +38,6 @@ pub mod words;
 pub mod workspace;
 
 pub use canonical::canonical;
-pub use draft::Draft;
 pub use interface::Interface;
 pub use lower::{
     DeviceLimits, LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with,
@@ -46,5 +45,6 @@ pub use lower::{
 pub use nest::LoopNest;
 pub use refusal::Refusal;
 pub use schedule::{Schedule, ScheduleError};
+pub use schedule_state::ScheduleState;
 pub use stage_map::StageMap;
 pub use window::Window;

@@ -12,7 +12,7 @@ use tensorwright_schedule::nest::Size;
 use tensorwright_schedule::primitives::{
     CacheRead, LayoutText, Part, Phases, Primitive, SetPrefetch, Split, Winograd, loops_of, stages,
 };
-use tensorwright_schedule::{Draft, LoopNest, LoweredNest, Schedule, canonical, lower};
+use tensorwright_schedule::{LoopNest, LoweredNest, Schedule, ScheduleState, canonical, lower};
 use tensorwright_testkit::{Rng, generate};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
@@ -375,7 +375,7 @@ fn numbers_that_no_text_has_are_refused() {
         for step in steps {
             let is_prefetch = matches!(step, Primitive::Prefetch(_));
             let text = step.to_string();
-            let mut draft = Draft::new(canonical(&program));
+            let mut draft = ScheduleState::new(canonical(&program));
             let applied = draft.apply("C", step);
             // A prefetch never accesses memory out of bounds.
             assert!(applied.is_err() || is_prefetch, "{text}");

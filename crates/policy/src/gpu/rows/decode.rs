@@ -1,6 +1,6 @@
 //! Schedule steps of a row chain: one launch, one block per row.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{Bind, ComputeAt, Rfactor, Split, ThreadAxis};
@@ -10,7 +10,11 @@ use super::Chain;
 use crate::stages::steps::{apply, fuse_first, order_own};
 
 /// Adds the steps that compute a chain with a number of threads per row.
-pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(), Rejection> {
+pub(crate) fn launch(
+    draft: &mut ScheduleState,
+    chain: &Chain,
+    threads: i64,
+) -> Result<(), Rejection> {
     let root = &chain.of.root;
     let mut rows: Vec<String> = draft.loop_names(root).into_iter().take(chain.of.depth).collect();
     while rows.len() > 1 {
@@ -30,7 +34,12 @@ pub(crate) fn launch(draft: &mut Draft, chain: &Chain, threads: i64) -> Result<(
 }
 
 /// Distributes a row of a stage over threads: its elements, or the terms of its sum.
-fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(), Rejection> {
+fn in_row(
+    draft: &mut ScheduleState,
+    stage: &str,
+    row: &str,
+    threads: i64,
+) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let long = |role| {
         let own = accesses.of_role(role).filter(|axis| axis.name != row && axis.extent > 1);
@@ -69,7 +78,7 @@ fn in_row(draft: &mut Draft, stage: &str, row: &str, threads: i64) -> Result<(),
 /// Splits a loop by the number of threads; returns the outer loop, if there is one, and the thread
 /// loop.
 fn cut(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     axis: &Axis,
     threads: i64,
