@@ -1,4 +1,4 @@
-//! Compiles, links, calls and unlinks a function many times, and prints the resident memory.
+//! Compiles, loads and unloads a function repeatedly; prints resident memory.
 //!
 //! `cargo run --release -p tensorwright-codegen-llvm --example unload -- 10000`
 #![allow(unsafe_code, reason = "the example calls the code it generates")]

@@ -111,7 +111,7 @@ impl ObjectCache {
         fs::remove_file(path)?;
         let about = fs::metadata(folder)?;
         if about.uid() != owner? || about.mode() & 0o022 != 0 {
-            let message = "others may write to the folder, and what is in it is run";
+            let message = "other users can write to the folder, whose contents are executed";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         Ok(cache)
@@ -422,7 +422,10 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         let error = ObjectCache::open(&folder, 1 << 20).unwrap_err();
-        assert_eq!(error.to_string(), "others may write to the folder, and what is in it is run");
+        assert_eq!(
+            error.to_string(),
+            "other users can write to the folder, whose contents are executed"
+        );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(&folder).unwrap();
     }

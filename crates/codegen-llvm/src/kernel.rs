@@ -33,8 +33,8 @@ impl JitKernel {
         let code = jit.load(object)?;
         let function = |function: Function| {
             // SAFETY: emitters give both functions the type of the C interface, and the pointers live
-            // as long as the code, in one structure. An object that lies about it harms whoever calls
-            // it, who has to vouch for the object.
+            // as long as the code, in one structure. An object that violates this harms its callers.
+            // They have to vouch for the object.
             unsafe { code.function::<abi::KernelFn>(&interface.function(function)) }
         };
         let call = function(Function::Compute)?;
@@ -62,7 +62,7 @@ impl JitKernel {
     ///   the buffer's bytes, aligned to its elements and initialised if it is read; outputs are
     ///   valid for writes and overlap nothing.
     /// - `workspace` is valid for the bytes of [`Interface::workspace`] for the workers of the pool, is
-    ///   aligned to 64 bytes and used by nobody else. It may be null if no bytes are needed.
+    ///   aligned to 64 bytes and not used elsewhere. It may be null if no bytes are needed.
     /// - `pool` is null or a pool that keeps what [`abi::Pool`] says.
     /// - The object keeps to its interface.
     pub unsafe fn call(

@@ -304,7 +304,9 @@ impl Arguments<'_> {
         let parameters = &program.interface.parameters;
         if parameters.len() != self.parameters.len() {
             let (given, wanted) = (self.parameters.len(), parameters.len());
-            return Err(of.mismatch(format!("{given} tensors are given and {wanted} are taken")));
+            return Err(
+                of.mismatch(format!("{given} tensors were passed, but {wanted} are expected"))
+            );
         }
         let tensors = parameters.iter().zip(self.parameters);
         let tensors = tensors.map(|(parameter, memory)| {

@@ -178,21 +178,20 @@ impl DeviceError {
             }
             Self::OldRuntime { api, .. } => format!("install a newer runtime of {api}"),
             Self::NoSuchDevice { known, .. } if known.is_empty() => {
-                "there is none: `tensorwright machine` says what is missing".to_owned()
+                "no devices were found: `tensorwright machine` lists what is missing".to_owned()
             }
             Self::NoSuchDevice { known, .. } => format!("the devices are {}", known.join(", ")),
             Self::Build { log, .. } => match log.first_error() {
                 Some(error) => format!("line {} of the text is `{}`", error.line, error.source),
-                None => "the log has no line that is known as an error: read all of it".to_owned(),
+                None => "no line of the log could be identified as an error: read the whole log"
+                    .to_owned(),
             },
             Self::Limit { .. } => {
                 "use smaller sizes or blocks, or keep less in shared memory".to_owned()
             }
-            Self::Mismatch { .. } => {
-                "a program has to be launched as whoever made it says".to_owned()
-            }
+            Self::Mismatch { .. } => "launch the program as its description specifies".to_owned(),
             Self::OutOfMemory { .. } => {
-                "choose smaller sizes, or end what else uses the device".to_owned()
+                "choose smaller sizes, or stop other users of the device".to_owned()
             }
             Self::Launch { .. } => {
                 "kernels that access memory beyond their tensors end like this".to_owned()
@@ -211,10 +210,12 @@ impl DeviceError {
             Self::Lost { .. } => {
                 "open the device again in a new process; what its memory held is gone".to_owned()
             }
-            Self::FailedRead { .. } => "look at the values of the tensors of subscripts".to_owned(),
-            Self::Tool { .. } => "install it anew, or go without what it tells".to_owned(),
+            Self::FailedRead { .. } => {
+                "check the values of the tensors that are used as subscripts".to_owned()
+            }
+            Self::Tool { .. } => "reinstall the tool, or continue without its report".to_owned(),
             Self::Runtime { .. } => {
-                "the documentation of the function says what its answers mean".to_owned()
+                "see the documentation of the function for the meaning of its status".to_owned()
             }
         }
     }
@@ -224,8 +225,8 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, code, name } = self;
         match name.is_empty() {
-            true => write!(f, "`{call}` answered {code}"),
-            false => write!(f, "`{call}` answered {name} ({code})"),
+            true => write!(f, "`{call}` returned {code}"),
+            false => write!(f, "`{call}` returned {name} ({code})"),
         }
     }
 }

@@ -93,11 +93,11 @@ impl Kernel {
         if surplus > 0 {
             return Err(device
                 .describe()
-                .mismatch(format!("{surplus} tensors too many are given")));
+                .mismatch(format!("{surplus} tensors too many were passed")));
         }
         let (workspace, status) = (&self.workspace, &self.status);
         let arguments = Arguments { parameters: &parameters, workspace, status };
-        // SAFETY: whoever called vouches for the program.
+        // SAFETY: the caller vouches for the program.
         let elapsed = unsafe { device.launch(&self.loaded, function, &arguments) }?;
         let mut status = [0; STATUS_BYTES as usize];
         device.download(&self.status, 0, &mut status)?;

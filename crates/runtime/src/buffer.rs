@@ -166,7 +166,7 @@ fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     let whole = bytes / HUGE_PAGE * HUGE_PAGE;
     if whole > 0 {
         // SAFETY: the range lies inside an allocation of ours and starts at a page boundary; the
-        // advice changes how it is backed, never what it holds. That it may be refused is harmless.
+        // advice changes how it is backed, never what it holds. A refusal is harmless.
         unsafe { libc::madvise(start.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
 }

@@ -13,7 +13,7 @@
 //! target: features of a target (GPU blocks and threads, shared memory, tiles of a matrix unit) are
 //! [kinds of loops](nest::LoopKind), [memories of buffers](nest::Memory) or [nodes](nest::Node).
 //!
-//! Nothing here does I/O, reads a clock or panics on what it is given.
+//! The crate does no I/O, reads no clock, and never panics on its input.
 
 #![forbid(unsafe_code)]
 

@@ -31,7 +31,7 @@ pub(super) struct Ir<'a, 'ctx> {
 
 /// The error for a violated invariant of the emitter.
 pub(super) fn defect(what: &str) -> Error {
-    Error::Build(format!("{what} (a defect of the emitter)"))
+    Error::Build(format!("{what} (a bug in the emitter)"))
 }
 
 /// The number of lanes of a vector; `None` for a scalar.

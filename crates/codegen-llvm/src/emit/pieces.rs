@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel.body(..):             kernel.piece(buffers.., workspace, private, error, pool, 0, 0):
-//!   kernel.piece(..)             the loops of so many trees
+//!   kernel.piece(..)             the loops of some trees
 //!   kernel.piece.1(..)
 //! ```
 //!

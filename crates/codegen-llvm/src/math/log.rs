@@ -1,4 +1,4 @@
-//! `log`, `log2` and `log10`: `log` within 1 ulp, the others within 2 ulp, in both precisions.
+//! `log` within 1 ulp, `log2` and `log10` within 2 ulp.
 //!
 //! `x = 2^e m` with `m` between the square roots of 1/2 and 2. With `f = m - 1` (exact) and `s = f
 //! / (2 + f)`, `log(m) = 2 artanh(s) = 2s + s R(s^2)`, and `R(z) / z` is a minimax polynomial.

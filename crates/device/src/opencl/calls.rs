@@ -563,6 +563,6 @@ mod tests {
         });
         assert_eq!(grows.unwrap().len(), 0, "a value that shrinks is cut");
         let refused = value("x", |_, _, _| -30).unwrap_err();
-        assert_eq!(refused.status().to_string(), "`x` answered CL_INVALID_VALUE (-30)");
+        assert_eq!(refused.status().to_string(), "`x` returned CL_INVALID_VALUE (-30)");
     }
 }

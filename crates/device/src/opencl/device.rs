@@ -222,7 +222,7 @@ impl Device for OpenCl {
                 // Checked when the program was loaded.
                 (launch.grid[axis] as usize).saturating_mul(local[axis])
             });
-            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface was passed
+            // SAFETY: the caller vouches for the kernels; memory of the sizes of the interface was passed
             // to each.
             let event = unsafe { self.queue.launch(kernel, global, local) };
             let event = event.map_err(|failure| self.fell(&launch.kernel, failure))?;

@@ -256,7 +256,7 @@ fn failures_say_what_failed() {
     let mut call = || unsafe { kernel.call(device, Function::Compute, &[&a, &b]) };
     stand_in.fail("cuStreamSynchronize", 700);
     let error = call().unwrap_err();
-    let text = "kernel `shift` failed on cuda:0: `cuStreamSynchronize` answered CUDA_ERROR_ILLEGAL_ADDRESS (700)";
+    let text = "kernel `shift` failed on cuda:0: `cuStreamSynchronize` returned CUDA_ERROR_ILLEGAL_ADDRESS (700)";
     assert_eq!(error.to_string(), text);
     stand_in.fail("cuStreamSynchronize", 999);
     assert!(matches!(call().unwrap_err(), DeviceError::Lost { .. }));

@@ -119,7 +119,7 @@ pub struct Comparison {
 /// let mut sum = || { std::hint::black_box(values.iter().sum::<f32>()); };
 /// let short = Duration::from_millis(2);
 /// let options =
-///     TimingOptions { warm_up: short, minimum: short, work: Some(4096.0), ..TimingOptions::default() };
+///     TimingOptions { warm_up: short, minimum: short, work: Some(4096.0), ..Default::default() };
 /// let timing = measure(&mut sum, Some(&mut FmaPeak::f32()), &options);
 /// assert!(timing.min_ns <= timing.median_ns);
 /// assert!(timing.share_of_probe().is_some());

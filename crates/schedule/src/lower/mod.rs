@@ -153,7 +153,7 @@ impl fmt::Display for LowerError {
             ),
             LowerError::Device(error) => error.fmt(f),
             LowerError::Overflow => f.write_str("index arithmetic leaves 64 bits"),
-            LowerError::Unfinished => f.write_str("lowering leaves something to do"),
+            LowerError::Unfinished => f.write_str("lowering is incomplete"),
         }
     }
 }

@@ -76,11 +76,11 @@ impl Rule for Bind {
 
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop")?;
-        let word = words.name("a place")?;
+        let word = words.name("a thread axis")?;
         let to = ThreadAxis::all().find(|place| place.to_string() == word).ok_or_else(|| {
             let known: Vec<String> = ThreadAxis::all().map(|place| place.to_string()).collect();
-            Refusal::new(format!("there is no place `{word}` to bind a loop to"))
-                .help(format!("the places are {}", known.join(", ")))
+            Refusal::new(format!("unknown thread axis `{word}`"))
+                .help(format!("the axes are {}", known.join(", ")))
         })?;
         Ok(Bind { target, to })
     }

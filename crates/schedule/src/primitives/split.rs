@@ -12,10 +12,10 @@
 //!
 //! | tail | what happens | where |
 //! | --- | --- | --- |
-//! | `guard` | what is beyond the end is skipped by a condition (the default) | anywhere |
-//! | `peel` | the last iteration of the outer loop is split off, the others have no condition | anywhere |
-//! | `shift` | the last iteration is shifted inwards and makes some elements again | spatial loops, with the whole reduction inside |
-//! | `round_up` | what is beyond the end is computed as padding; only accesses that would leave their tensor are masked | spatial loops |
+//! | `guard` | a condition masks iterations beyond the end (the default) | anywhere |
+//! | `peel` | the last iteration of the outer loop is peeled, the others have no condition | anywhere |
+//! | `shift` | the last iteration is shifted inwards and recomputes some elements | spatial loops, with the whole reduction inside |
+//! | `round_up` | iterations beyond the end compute padding; only out-of-bounds accesses are masked | spatial loops |
 //!
 //! The loops of a recurrence keep their order: the parts of its loop stay nested.
 

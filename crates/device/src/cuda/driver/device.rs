@@ -158,7 +158,7 @@ impl Cuda {
             let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
             // Checked when the program was loaded.
             let grid = launch.grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
-            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface is passed to
+            // SAFETY: the caller vouches for the kernels; memory of the sizes of the interface is passed to
             // each.
             let result = unsafe { queue.launch(kernel, grid, launch.block, &addresses) };
             result.and_then(|()| launched()).map_err(|failure| self.fell(last, failure))?;
@@ -244,7 +244,7 @@ impl Device for Cuda {
         let queue = self.stream.queue();
         let mut marks = vec![self.stream.mark().map_err(|failure| self.failed(failure))?];
         let mut mark = || self.stream.mark().map(|mark| marks.push(mark));
-        // SAFETY: whoever called vouches for the kernels.
+        // SAFETY: the caller vouches for the kernels.
         let last = unsafe { self.launch_each(queue, program, function, arguments, &mut mark) }?;
         let waited = queue.wait().map_err(|failure| self.fell(last, failure))?;
         self.waited(waited, last)?;
@@ -289,7 +289,7 @@ impl Streams for Cuda {
         arguments: &Arguments<'_>,
     ) -> Result<(), DeviceError> {
         let queue = Queue::foreign(&self.context, stream.0);
-        // SAFETY: whoever called vouches for the kernels and the stream.
+        // SAFETY: the caller vouches for the kernels and the stream.
         let last = unsafe { self.launch_each(queue, program, function, arguments, || Ok(())) }?;
         last.clone_into(&mut self.launched);
         Ok(())
