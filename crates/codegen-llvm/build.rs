@@ -1,20 +1,21 @@
 //! Links LLVM 19.
 //!
-//! By default the shared library of the system. With `TENSORWRIGHT_LLVM=static` the parts that are
-//! needed are linked in, together with the C++ library they were built with, so that the result can be
-//! loaded beside other users of LLVM and on machines that have none: what the Python package does.
+//! By default, this is the shared library of the system. With `TENSORWRIGHT_LLVM=static`, the
+//! required parts are linked in, together with the C++ library they were built with, so the result
+//! can be loaded next to other users of LLVM and on machines without LLVM. The Python package does
+//! this.
 //!
-//! `llvm-sys` could do either, but chooses by features, which every crate on the way would have to hand
-//! on.
+//! `llvm-sys` could do either, but chooses by Cargo features, which every dependent crate would
+//! have to forward.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// What we call of LLVM, in the words of `llvm-config`.
+/// The LLVM components in use, as `llvm-config` names them.
 const COMPONENTS: [&str; 5] = ["core", "passes", "orcjit", "x86", "aarch64"];
 
-/// What the static libraries need beside themselves. `llvm-config` names more (Z3, libxml2), of which
-/// nothing is left once unused parts are dropped.
+/// The dependencies of the static libraries. `llvm-config` names more (Z3, libxml2), of which
+/// nothing remains once unused parts are dropped.
 const BESIDE: [&str; 3] = ["z", "zstd", "stdc++"];
 
 const PREFIX: &str = "LLVM_SYS_191_PREFIX";
@@ -65,7 +66,8 @@ fn llvm_config(arguments: &[&str]) -> Result<String, String> {
         .map_err(|problem| format!("{}: {problem}; {advice}", program.display()))
 }
 
-/// The C compiler for the target, with its options: `CC_aarch64_unknown_linux_gnu`, as other build scripts take it, or `cc`.
+/// The C compiler for the target, with its options: `CC_aarch64_unknown_linux_gnu`, as in other
+/// build scripts, or `cc`.
 fn compiler() -> Command {
     let target = std::env::var("TARGET").unwrap_or_default().replace('-', "_");
     let variable = format!("CC_{target}");
@@ -77,7 +79,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Where the C compiler finds a static library.
+/// The folder in which the C compiler finds a static library.
 fn folder_of(library: &str) -> Result<String, String> {
     let file = format!("lib{library}.a");
     let path = output(compiler().arg(format!("-print-file-name={file}")))?;

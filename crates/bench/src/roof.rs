@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tensorwright::runtime::probe::{
-    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
+    ConcurrentProbes, CopyBandwidth, FmaPeak, Probe, ReadBandwidth, sustained,
 };
 use tensorwright::runtime::{Machine, Pool};
 
@@ -35,5 +35,5 @@ pub(crate) fn roof(bytes: u64, written: u64, threads: u32) -> Result<Reply> {
 /// The rate of one probe per thread, all at once.
 fn together<P: Probe + Send>(pool: &Pool, one: impl Fn() -> Result<P>) -> Result<f64> {
     let probes = (0..pool.workers()).map(|_| one()).collect::<Result<Vec<P>>>()?;
-    Ok(sustained(&mut Together::new(probes, pool), DURATION))
+    Ok(sustained(&mut ConcurrentProbes::new(probes, pool), DURATION))
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tensorwright::runtime::affinity::{self, Pin};
 use tensorwright::runtime::probe::{
-    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
+    ConcurrentProbes, CopyBandwidth, FmaPeak, Probe, ReadBandwidth, sustained,
 };
-use tensorwright::runtime::timing::{self, Options};
+use tensorwright::runtime::timing::{self, TimingOptions};
 use tensorwright::runtime::{AllocError, Machine, Pool};
 use tensorwright::{Call, Code, DType, Diagnostic, Diagnostics, Kernel, Program, Source};
 use tensorwright_measure::Roof;
@@ -60,8 +60,8 @@ pub(crate) fn measure(kernel: &Kernel, call: &mut Call<'_>) -> Result<Measuremen
     } else {
         (Roof::Memory, bytes, memory.as_mut())
     };
-    let options = Options { work: Some(work), ..Options::default() };
-    // The call has succeeded before on the same data.
+    let options = TimingOptions { work: Some(work), ..TimingOptions::default() };
+    // The call has succeeded on the same data before.
     let timing = timing::measure(&mut || drop(call.run()), Some(probe), &options);
     if let Some(probe) = timing.probe {
         match bound {
@@ -90,7 +90,9 @@ fn fma_probe(kernel: &Kernel) -> Box<dyn Probe + '_> {
     let one = || if is_double { FmaPeak::f64() } else { FmaPeak::f32() };
     match kernel.pool() {
         None => Box::new(one()),
-        Some(pool) => Box::new(Together::new((0..pool.workers()).map(|_| one()).collect(), pool)),
+        Some(pool) => {
+            Box::new(ConcurrentProbes::new((0..pool.workers()).map(|_| one()).collect(), pool))
+        }
     }
 }
 
@@ -128,7 +130,7 @@ fn workers<'k, P: Probe + Send + 'k>(
         None => Box::new(one()?),
         Some(pool) => {
             let probes = (0..pool.workers()).map(|_| one()).collect::<Result<_, _>>()?;
-            Box::new(Together::new(probes, pool))
+            Box::new(ConcurrentProbes::new(probes, pool))
         }
     })
 }

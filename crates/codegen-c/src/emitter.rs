@@ -1,4 +1,4 @@
-//! What emission knows at a point of the nest.
+//! The state of C emission.
 
 use tensorwright_lang::program::Read;
 use tensorwright_schedule::interface::Function;
@@ -6,7 +6,7 @@ use tensorwright_schedule::nest::{Buffer, BufferId, Launch, Var};
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest};
 
-use crate::Options;
+use crate::EmitOptions;
 use crate::dialect::{DeviceSyntax, Syntax};
 use crate::error::EmitError;
 use crate::helpers::{Helper, Helpers};
@@ -18,14 +18,14 @@ use crate::text::Lines;
 pub(crate) struct Variable {
     pub(crate) var: Var,
     pub(crate) name: String,
-    /// It is at least zero and below this.
+    /// The variable is at least zero and below this.
     pub(crate) extent: i64,
 }
 
-/// The kernel that is being written.
+/// The device kernel under construction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel<'a> {
-    /// How it is launched.
+    /// Its launch.
     pub(crate) launch: &'a Launch,
     /// Its language.
     pub(crate) device: &'static dyn DeviceSyntax,
@@ -38,24 +38,24 @@ pub(crate) struct Emitter<'a> {
     pub(crate) interface: &'a Interface,
     pub(crate) names: &'a Names,
     pub(crate) plan: &'a WorkspaceLayout,
-    pub(crate) options: Options,
+    pub(crate) options: EmitOptions,
     pub(crate) dialect: &'a dyn Syntax,
-    /// The launch whose kernel is being written; `None` for a processor.
+    /// The launch of the kernel; `None` for a CPU.
     pub(crate) launch: Option<Kernel<'a>>,
-    /// Whether index arithmetic is done in 32 bits, but for that on data.
+    /// Whether index arithmetic uses 32 bits, except for values from data.
     pub(crate) is_narrow: bool,
-    /// The largest number that index arithmetic came to, but for that on data.
+    /// The largest value of index arithmetic so far, except for values from data.
     pub(crate) widest: std::cell::Cell<i128>,
     pub(crate) helpers: Helpers,
     /// The variables in scope, outermost first.
     pub(crate) scope: Vec<Variable>,
-    /// The functions of parallel loops, finished.
+    /// The finished functions of parallel loops.
     pub(crate) tasks: Vec<String>,
-    /// The lines of the function that is being written.
+    /// The lines of the current function.
     pub(crate) lines: Lines,
-    /// The function that is being written is that of a parallel loop.
+    /// Whether the current function belongs to a parallel loop.
     pub(crate) in_task: bool,
-    /// Which function of the kernel is being written, or what it calls.
+    /// The current function of the kernel, or the one that calls the current function.
     pub(crate) function: Function,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Emitter<'a> {
         interface: &'a Interface,
         names: &'a Names,
         plan: &'a WorkspaceLayout,
-        options: Options,
+        options: EmitOptions,
         dialect: &'a dyn Syntax,
     ) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl<'a> Emitter<'a> {
         if self.is_narrow { "int32_t" } else { "int64_t" }
     }
 
-    /// Puts a variable in scope and gives it a name.
+    /// Enters the scope of a variable and names it.
     pub(crate) fn enter(&mut self, var: Var, extent: i64) -> String {
         self.widest.set(self.widest.get().max(i128::from(extent)));
         let wanted = self.nest.vars.get(var.0 as usize).map_or("i", |name| &**name);
@@ -116,12 +116,12 @@ impl<'a> Emitter<'a> {
         name
     }
 
-    /// Takes the variable that was put in scope last out of it.
+    /// Leaves the scope of the innermost variable.
     pub(crate) fn leave(&mut self) {
         self.scope.pop();
     }
 
-    /// The name of a function that the code calls.
+    /// The name of a helper function.
     pub(crate) fn helper(&mut self, helper: Helper) -> String {
         self.helpers.name(helper)
     }

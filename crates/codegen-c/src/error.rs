@@ -1,12 +1,12 @@
-//! Why a nest has no C.
+//! Errors of C emission.
 
 use std::fmt;
 
-/// Why a nest has no C.
+/// The reason why a nest cannot be emitted as C.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// The nest breaks a rule that lowering keeps; says which.
+    /// The nest violates an invariant of lowering.
     Malformed(String),
     /// The offset of an element does not fit 64 bits.
     Overflow {

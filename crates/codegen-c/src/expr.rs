@@ -1,6 +1,6 @@
-//! Values: expressions of an element type.
+//! Emits typed expressions.
 //!
-//! `?:`, `&&` and `||` evaluate what C evaluates, which is what the language asks for.
+//! `?:`, `&&` and `||` have the lazy evaluation that the source language requires.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -14,7 +14,7 @@ use crate::index::{Summand, sum};
 use crate::text::{Binding, Text};
 use crate::types::{is_signed, is_single, literal, memory_type};
 
-/// A value as text, in the C type that [`crate::types`] says.
+/// An expression as text, in the C type that [`crate::types`] defines.
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) text: Text,
@@ -97,7 +97,7 @@ impl Emitter<'_> {
         Ok(self.load(Text::primary(element), dtype))
     }
 
-    /// The value of an element in memory.
+    /// Loads an element from memory.
     pub(crate) fn load(&mut self, element: Text, dtype: DType) -> Value {
         let text = match dtype {
             DType::Bool => Text::binary(element, "!=", Text::primary("0"), Binding::Comparison),
@@ -109,7 +109,7 @@ impl Emitter<'_> {
         Value::new(text, dtype)
     }
 
-    /// An element that is read, as C names its place in memory.
+    /// An element that is read, as a C lvalue.
     pub(crate) fn element(&mut self, read: &Read) -> Result<String, EmitError> {
         let name = self.names.buffer(read.tensor).to_owned();
         if read.checked.is_empty() {
@@ -163,7 +163,7 @@ impl Emitter<'_> {
             ArithOp::Div | ArithOp::Rem => None,
         };
         let text = match (dtype, plain) {
-            // Unsigned types that are not promoted wrap around by themselves.
+            // Unsigned types that are not promoted wrap around without help.
             (DType::UInt32 | DType::UInt64, Some(binding)) => {
                 Text::binary(lhs.text, op.symbol(), rhs.text, binding)
             }
@@ -183,7 +183,7 @@ impl Emitter<'_> {
 
     fn compare(&mut self, op: CompareOp, lhs: &Expr, rhs: &Expr) -> Result<Value, EmitError> {
         let (left, mut right) = (self.expr(lhs)?, self.expr(rhs)?);
-        // Compilers warn where the operands alone decide a comparison.
+        // Compilers warn about comparisons that their operands decide.
         let at_the_end = |expr: &Expr| match expr {
             Expr::Const(scalar) => scalar.dtype().integer_range().is_some_and(|(least, most)| {
                 let value = scalar.as_integer();
@@ -207,7 +207,7 @@ impl Emitter<'_> {
         Ok(Value::boolean(Text::binary(left.text, op.symbol(), right.text, Binding::Comparison)))
     }
 
-    /// The lesser or the greater of two values of one type.
+    /// The minimum or maximum of two values of one type.
     pub(crate) fn extreme(&mut self, greater: bool, lhs: Value, rhs: Value) -> Value {
         let dtype = lhs.dtype;
         let computed = as_computed(dtype);
@@ -289,7 +289,7 @@ impl Emitter<'_> {
         Value::new(text, to)
     }
 
-    /// A value as memory of a type holds it.
+    /// A value in the memory representation of a type.
     pub(crate) fn pack(&mut self, dtype: DType, expr: &Expr) -> Result<Text, EmitError> {
         match expr {
             // A copy needs no conversion there and back, and a store rounds by itself.
@@ -308,7 +308,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value as memory of a type holds it.
+    /// A value in the memory representation of a type.
     pub(crate) fn pack_value(&mut self, dtype: DType, value: Value) -> Text {
         match dtype.is_storage_only() {
             true if is_wide(value.dtype) => {
@@ -320,12 +320,12 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether `float` does not hold all values of the type.
+/// Whether `float` cannot represent all values of the type.
 fn is_wide(dtype: DType) -> bool {
     dtype == DType::Double || (dtype.is_integer() && dtype.bytes() >= 4)
 }
 
-/// The type that values of a type are computed in: a `bool` is an `int`.
+/// The type for computing with values of a type: `int` for `bool`.
 fn as_computed(dtype: DType) -> DType {
     if dtype == DType::Bool { DType::Int32 } else { dtype.computed_in() }
 }

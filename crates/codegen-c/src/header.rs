@@ -1,7 +1,7 @@
-//! The C interface of a kernel: its header, for C and C++.
+//! Emits the header of a kernel, for C and C++.
 //!
-//! What is declared depends on the definition alone. Sizes and schedules change what functions do and return, in
-//! [`wrapper`](mod@crate::wrapper), and what comments say.
+//! The declarations depend only on the definition. Sizes and schedules change the implementation
+//! and the return values, in [`wrapper`](mod@crate::wrapper), and the comments.
 
 use tensorwright_lang::program::Scalar;
 use tensorwright_schedule::Interface;
@@ -11,17 +11,17 @@ use crate::names::Names;
 use crate::processor::Requirement;
 use crate::types::{literal, memory_type, type_text};
 
-/// How functions are called: a part of every interface's number. Counts up when the meaning of a
-/// parameter or of what is returned changes.
+/// The version of the calling convention, which is hashed into every interface. Incremented when
+/// the meaning of a parameter or return value changes.
 const CONVENTION: u32 = 2;
 
-/// The C header of a kernel. It serves for generated C and for object files alike, and C++ may
-/// include it too. It says for which processor an object file is; generated C is for any.
+/// The C header of a kernel, for generated C and for object files; C++ may include it too. It names
+/// the CPU that an object file requires; generated C is portable.
 #[must_use]
 pub fn header(interface: &Interface, processor: Option<&Requirement>) -> String {
     let name = &interface.symbol;
     let signature = Signature::of(interface);
-    // Two definitions may differ in capital letters alone.
+    // Two definitions may differ only in upper and lower case.
     let guard = format!("TW_KERNEL_{name}_H");
     let mut text = format!(
         "#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n\
@@ -38,7 +38,7 @@ pub fn header(interface: &Interface, processor: Option<&Requirement>) -> String 
     text + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
 }
 
-/// The declaration of `tw_pool`, as every header has it.
+/// The declaration of `tw_pool` in every header.
 pub const POOL: &str = "\
 #ifndef TW_KERNEL_ABI
 #define TW_KERNEL_ABI
@@ -57,13 +57,13 @@ typedef struct tw_pool {
 #endif
 ";
 
-/// The number of functions that are called as these declarations say.
+/// The hash of these declarations.
 #[must_use]
 pub fn interface_version(declarations: &str) -> u32 {
     version(&format!("{CONVENTION}\n{declarations}"))
 }
 
-/// The declarations of the functions that say what a kernel needs of a processor.
+/// The declarations of the functions that report CPU requirements.
 fn target_declarations(name: &str, processor: Option<&Requirement>) -> String {
     let needs = match processor {
         Some(processor) => format!(
@@ -78,7 +78,7 @@ fn target_declarations(name: &str, processor: Option<&Requirement>) -> String {
     format!("{needs}const char *{name}_target(void);\nint {name}_runs_here(void);\n\n")
 }
 
-/// The parameters of a definition in C, and the functions that take them.
+/// The parameters of a definition in C, and its functions.
 pub(crate) struct Signature<'a> {
     pub(crate) interface: &'a Interface,
     /// The parameters with their names.
@@ -105,13 +105,13 @@ impl<'a> Signature<'a> {
         self.arguments.iter().filter(|(argument, _)| argument.is_const())
     }
 
-    /// The prototype of the function that has all parameters, and no others.
+    /// The prototype of the function with only the parameters of the definition.
     pub(crate) fn call(&self) -> String {
         let list: Vec<String> = self.arguments.iter().map(parameter).collect();
         format!("int {}_call({})", self.interface.symbol, list.join(", "))
     }
 
-    /// The prototype of the function that also takes what it works with.
+    /// The prototype of the function that also takes prepared constants, workspace and pool.
     pub(crate) fn run(&self) -> String {
         let mut list: Vec<String> = self.arguments.iter().map(parameter).collect();
         list.extend(self.has_constants.then(|| "const void *prepared".to_owned()));
@@ -132,7 +132,7 @@ impl<'a> Signature<'a> {
         )
     }
 
-    /// The number of the interface.
+    /// The hash of the interface.
     pub(crate) fn version(&self) -> u32 {
         let mut prototypes = vec![self.call(), self.run()];
         prototypes.extend(self.has_constants.then(|| self.prepare()));
@@ -178,7 +178,7 @@ impl<'a> Signature<'a> {
         text
     }
 
-    /// What the parameters are, one per line.
+    /// A description of the parameters, one per line.
     fn legend(&self) -> String {
         let one = |(argument, name): &(Argument<'_>, String)| {
             let direction = if argument.is_output() { "out" } else { "in" };
@@ -193,7 +193,7 @@ impl<'a> Signature<'a> {
         self.arguments.iter().map(one).collect()
     }
 
-    /// Conditions under which scalars are not the numbers of the kernel.
+    /// Conditions under which scalars differ from those that the kernel was compiled for.
     pub(crate) fn mismatches<'s>(
         arguments: impl IntoIterator<Item = &'s (Argument<'a>, String)>,
     ) -> Vec<String>

@@ -1,8 +1,8 @@
-//! The small functions that generated code calls, each defined only where it is used.
+//! Helper functions of generated code, emitted on demand.
 //!
-//! Signed arithmetic wraps around, which C leaves undefined: it is done on unsigned numbers of at
-//! least 32 bits (narrower ones would be promoted to `int`) and converted back, which every
-//! compiler does modulo 2^n.
+//! Signed arithmetic must wrap around, which C leaves undefined. So it uses unsigned numbers of at
+//! least 32 bits (narrower ones would be promoted to `int`) and converts back, which every compiler
+//! does modulo 2^n.
 
 use std::collections::BTreeSet;
 
@@ -13,36 +13,36 @@ use tensorwright_lang::ops::ArithOp;
 use crate::dialect::Syntax;
 use crate::types::{is_signed, memory_type, suffix};
 
-/// A function that generated code calls. A function comes after those it calls itself.
+/// A helper function. The order is that of definitions: callees come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Helper {
     /// Runs a parallel loop.
     Run,
     /// Checks a subscript that depends on data.
     Check,
-    /// Hints that an address will be read.
+    /// Prefetches an address.
     Prefetch,
     /// A quotient of indices by a positive number, rounded down.
     FloorDiv,
     /// A remainder of indices by a positive number, never negative.
     FloorMod,
-    /// A neighbouring `float` such that a second rounding gives what one would have given.
+    /// A neighboring `float` that makes a second rounding equal to a single one.
     RoundToOdd,
-    /// The number that 16 bits stand for.
+    /// The value of a 16-bit float.
     Load(DType),
-    /// The 16 bits of the nearest number.
+    /// The 16 bits of the nearest value.
     Pack(DType),
     /// The same from a `double`, with one rounding.
     PackDouble(DType),
-    /// The nearest number of 16 bits.
+    /// The nearest 16-bit float.
     Round(DType),
     /// The same from a `double`, with one rounding.
     RoundDouble(DType),
     /// Integer arithmetic.
     Arith(Operation, DType),
-    /// The lesser of two numbers; NaN if one of them is.
+    /// The minimum of two numbers; NaN if one of them is.
     Min(DType),
-    /// The greater of two numbers; NaN if one of them is.
+    /// The maximum of two numbers; NaN if one of them is.
     Max(DType),
     /// The absolute value of a signed integer.
     Abs(DType),
@@ -56,7 +56,7 @@ pub(crate) enum Helper {
     Sigmoid(DType),
 }
 
-/// An arithmetic operator, in an order.
+/// An arithmetic operator, in emission order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Add,
@@ -78,14 +78,14 @@ impl From<ArithOp> for Operation {
     }
 }
 
-/// The functions that are used.
+/// The helpers in use.
 #[derive(Debug, Default)]
 pub(crate) struct Helpers {
     used: BTreeSet<Helper>,
 }
 
 impl Helpers {
-    /// The name of a function, which is used from now on.
+    /// The name of a helper, which is marked as used.
     pub(crate) fn name(&mut self, helper: Helper) -> String {
         for needed in helper.calls() {
             self.name(needed);
@@ -130,7 +130,7 @@ impl Helper {
         }
     }
 
-    /// The functions that this one calls.
+    /// The callees of the helper.
     fn calls(self) -> Vec<Helper> {
         match self {
             Helper::PackDouble(dtype) => vec![Helper::RoundToOdd, Helper::Pack(dtype)],
@@ -192,7 +192,7 @@ impl Helper {
     }
 }
 
-/// From memory to `float` and back, for the types that are only stored.
+/// Conversions between memory and `float`, for storage-only types.
 fn conversions(dtype: DType) -> [&'static str; 2] {
     match dtype {
         DType::Half => [LOAD_HALF, PACK_HALF],
@@ -223,12 +223,12 @@ impl Operation {
     }
 }
 
-/// The unsigned type in which arithmetic of a type wraps around and nothing is promoted.
+/// The unsigned type for wrapping arithmetic on a type, without promotion.
 fn unsigned(dtype: DType) -> &'static str {
     if dtype.bytes() == 8 { "uint64_t" } else { "uint32_t" }
 }
 
-/// The lesser or the greater. In this form compilers find the instruction that takes all but NaN into account.
+/// A minimum or maximum. Compilers turn this form into the instruction that handles all but NaN.
 fn extreme(name: &str, dtype: DType, wins: char, dialect: &dyn Syntax) -> String {
     if !dtype.is_float() {
         if let Some([min, max]) = dialect.integer_extremes() {
@@ -247,7 +247,7 @@ fn two_numbers(name: &str, dtype: DType, body: &str) -> String {
     format!("FUNCTION {t} {name}({t} a, {t} b) {{\n    {body}\n}}\n")
 }
 
-/// A function of bits. Shifts by a negative number, or by more bits than there are, leave none but those of the sign.
+/// A bitwise function. Shifts by a negative number, or by at least the width, leave only sign bits.
 fn bits(name: &str, builtin: Builtin, dtype: DType) -> String {
     let (t, u, width) = (memory_type(dtype), unsigned(dtype), 8 * dtype.bytes());
     let operator = builtin.operator().unwrap_or_default();
@@ -291,7 +291,7 @@ fn arithmetic(name: &str, operation: Operation, dtype: DType) -> String {
 fn truncation(name: &str, dtype: DType) -> String {
     let t = memory_type(dtype);
     let (least, greatest) = dtype.integer_range().unwrap_or((0, 1));
-    // A 64-bit type's greatest value is no `double`; the next one is a power of two.
+    // The greatest value of a 64-bit type is not a `double`, but the next one is a power of two.
     let above = if dtype.bytes() == 8 { greatest + 1 } else { greatest };
     let macro_stem = t.trim_end_matches("_t").to_uppercase();
     let lowest = if least < 0 { format!("{macro_stem}_MIN") } else { "0".to_owned() };
@@ -316,8 +316,8 @@ fn sigmoid(is_single: bool, dialect: &dyn Syntax) -> String {
     )
 }
 
-/// A definition in a dialect. Texts below write `FUNCTION` for the qualifiers of functions, `FABSF` for the function of
-/// that name, and `TO_BITS` and `TO_FLOAT` for statements between numbers and their bits.
+/// A definition in a dialect. The texts below contain placeholders: `FUNCTION` for function
+/// qualifiers, `FABSF` for that function, and `TO_BITS` and `TO_FLOAT` for bit casts.
 fn spelled(text: &str, dialect: &dyn Syntax) -> String {
     let text = text.replace("FUNCTION", dialect.function());
     let text = text.replace("FABSF", &dialect.math("fabs", true));

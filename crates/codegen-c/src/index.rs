@@ -1,8 +1,8 @@
-//! Index arithmetic: sums of multiples in 64 bits.
+//! Emits index arithmetic: sums of multiples in 64 bits.
 //!
-//! Where ranges of loops and types prove that nothing overflows, and they nearly always do, the
-//! arithmetic is written as is; elsewhere it is done on unsigned numbers, which wrap around. Lowering
-//! left only sums there of which the number modulo 2^64 is wanted.
+//! If the ranges of loops and types prove that nothing overflows, as they nearly always do, the
+//! arithmetic is written as is. Otherwise it uses unsigned numbers, which wrap around. Lowering
+//! guarantees that such sums are only needed modulo 2^64.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::CompareOp;
@@ -13,13 +13,13 @@ use crate::error::EmitError;
 use crate::helpers::Helper;
 use crate::text::{Binding, Text};
 
-/// A summand, and whether it is subtracted.
+/// A summand and its sign.
 pub(crate) struct Summand {
     pub(crate) negative: bool,
     pub(crate) text: Text,
 }
 
-/// A sum; one that is added comes first if there is one.
+/// A sum; starts with a positive summand if there is one.
 pub(crate) fn sum(mut summands: Vec<Summand>) -> Text {
     if summands.is_empty() {
         return Text::primary("0");
@@ -49,8 +49,7 @@ impl Emitter<'_> {
         Ok(sum(summands))
     }
 
-    /// Whether an index is at least zero, written as a comparison of what is added with what is
-    /// subtracted.
+    /// Whether an index is at least zero, as a comparison of its positive with its negative terms.
     pub(crate) fn condition(&mut self, index: &Index) -> Result<Text, EmitError> {
         let constant = index.constant_term();
         if self.may_wrap(index) || constant == i64::MAX {
@@ -82,14 +81,14 @@ impl Emitter<'_> {
         let (mut left, mut right) = (self.index(lhs)?, self.index(rhs)?);
         let (a, b) = (self.bounds(lhs)?, self.bounds(rhs)?);
         if lhs == rhs || a.lo >= b.hi || b.lo >= a.hi {
-            // Compilers warn where the operands alone decide a comparison.
+            // Compilers warn about comparisons that their operands decide.
             let same = self.helper(Helper::Same(DType::Int64));
             (left, right) = (Text::call(&same, [left]), Text::call(&same, [right]));
         }
         Ok(Text::binary(left, op.symbol(), right, Binding::Comparison))
     }
 
-    /// All conditions at once.
+    /// The conjunction of conditions.
     pub(crate) fn conditions(&mut self, conditions: &[Index]) -> Result<String, EmitError> {
         let mut all: Vec<String> = Vec::new();
         for condition in conditions {
@@ -125,7 +124,7 @@ impl Emitter<'_> {
         Ok(Text::cast("int64_t", sum(summands)))
     }
 
-    /// The type that an atom is computed in.
+    /// The type of an atom's computation.
     fn width(&self, atom: &Atom) -> DType {
         if self.is_narrow && !is_of_data(atom) { DType::Int32 } else { DType::Int64 }
     }
@@ -153,8 +152,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// A quotient or remainder by a positive constant. C rounds to zero, which is down for what is
-    /// not negative.
+    /// A quotient or remainder by a positive constant. C rounds to zero, which is down for
+    /// non-negative numbers.
     fn quotient(
         &mut self,
         inner: &Index,
@@ -184,7 +183,7 @@ impl Emitter<'_> {
             }
         }
         self.widest.set(self.widest.get().max(without_data));
-        // One value on its own is not computed with.
+        // A single value needs no arithmetic.
         let is_alone =
             index.constant_term() == 0 && matches!(index.terms(), [term] if term.coefficient == 1);
         magnitude > i128::from(i64::MAX) && !is_alone
@@ -217,7 +216,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether data decide about an atom, which is then computed in 64 bits.
+/// Whether an atom depends on data; it is then computed in 64 bits.
 fn is_of_data(atom: &Atom) -> bool {
     !Index::atom(atom.clone()).outermost_values().is_empty()
 }

@@ -1,7 +1,7 @@
-//! Functions: the kernel, the one that prepares, and one for each parallel loop.
+//! Emits CPU functions: computation, preparation and parallel loop bodies.
 //!
-//! The iterations of a parallel loop are a function of their own, which the pool calls with ranges
-//! of them. What the function needs from outside reaches it in a structure:
+//! The body of a parallel loop is outlined into a function that the pool calls with ranges of
+//! iterations. A structure passes the variables that it captures:
 //!
 //! ```c
 //! struct gemm_parallel_1 {
@@ -25,7 +25,7 @@ use crate::helpers::Helper;
 use crate::types::memory_type;
 
 impl Emitter<'_> {
-    /// A function of the kernel's interface, with those of its parallel loops before it.
+    /// A function of the kernel's interface, preceded by those of its parallel loops.
     pub(crate) fn function(&mut self, function: Function) -> Result<String, EmitError> {
         let nodes = match function {
             Function::Prepare => &self.nest.prepare,
@@ -52,7 +52,7 @@ impl Emitter<'_> {
         Ok(parts.join("\n"))
     }
 
-    /// Declares the buffers of the caller and those that belong to no loop.
+    /// Declares the parameters and the top-level buffers.
     fn parameters(&mut self, uses: &Uses) -> Result<(), EmitError> {
         let interface = self.interface;
         for (number, parameter) in interface.parameters.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Uses the parameters of the function that are not used.
+    /// Silences warnings about unused parameters.
     fn silence(&mut self, uses: &Uses, nodes: &[Node]) {
         if !uses.buffers.iter().any(|id| self.interface.position(*id).is_some()) {
             self.lines.line("(void)buffers;");
@@ -111,7 +111,7 @@ impl Emitter<'_> {
         Ok(format!("{constness}{} *", memory_type(buffer.dtype)))
     }
 
-    /// A call of the pool with a function for the iterations of the loop.
+    /// A pool call for the iterations of a loop.
     pub(crate) fn parallel_loop(&mut self, parallel: &Loop) -> Result<(), EmitError> {
         if self.in_task {
             return Err(EmitError::malformed("a parallel loop inside a parallel loop"));
@@ -122,7 +122,7 @@ impl Emitter<'_> {
             uses.buffers.remove(local);
         }
         if uses.buffers.is_empty() {
-            // What reaches no buffer outside of an iteration has no effect.
+            // A loop that accesses no outer buffer has no effect.
             return Ok(());
         }
         let workspace = self.is_in_workspace(parallel) || self.declares_workspace(&parallel.body);
@@ -218,7 +218,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The function of a parallel loop.
+/// The outlined function of a parallel loop.
 struct Task {
     name: String,
     uses: Uses,
@@ -226,10 +226,10 @@ struct Task {
     workspace: bool,
 }
 
-/// What the function of a parallel loop gets from outside.
+/// A captured variable of an outlined function.
 struct Field {
     is_pointer: bool,
-    /// The type, with what stands between it and the name.
+    /// The type, including the separator before the name.
     ctype: String,
     name: String,
 }

@@ -1,4 +1,4 @@
-//! Kernels of devices: one function per launch.
+//! Emits device kernels: one function per launch.
 //!
 //! ```c
 //! __kernel void gemm_1(__global const float *restrict A, .., __global uchar *workspace, __global int *status) {
@@ -12,9 +12,9 @@
 //!             ...
 //! ```
 //!
-//! A block loop is the number of the block; a thread loop is the number of the thread, behind a condition where the block
-//! has more threads than the loop has iterations. What is outside of thread loops is done by the first thread, but for
-//! loops, guards and barriers that all threads go through.
+//! A block loop becomes the block index. A thread loop becomes the thread index, under a condition
+//! if the block has more threads than the loop has iterations. The first thread executes the code
+//! outside of thread loops, except for loops, guards and barriers that all threads execute.
 
 use tensorwright_schedule::interface::LaunchPlan;
 use tensorwright_schedule::nest::{
@@ -86,7 +86,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Nodes that all threads of a block go through together.
+    /// Nodes that all threads of a block execute together.
     fn together(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
         let Some(kernel) = self.launch else { return self.nodes(nodes) };
         let is_bound = |node: &Node| is_bound(node, kernel.device);
@@ -117,7 +117,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Nodes that are left to the first thread of a block.
+    /// Nodes that only the first thread of a block executes.
     fn first_thread(&mut self, nodes: &[Node], kernel: Kernel<'a>) -> Result<(), EmitError> {
         let conditions = idle(kernel, &[]);
         if conditions.is_empty() {
@@ -129,7 +129,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// A loop that is bound, or holds loops that are.
+    /// A bound loop, or a loop around bound loops.
     fn a_bound_loop(&mut self, l: &Loop) -> Result<(), EmitError> {
         let Some(kernel) = self.launch else { return self.nodes(&l.body) };
         match l.kind {
@@ -191,7 +191,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Whether a node is bound, holds what is, is a barrier, or holds tensor operations.
+/// Whether a node is or contains a bound loop, a barrier or a tensor operation.
 fn is_bound(node: &Node, device: &dyn DeviceSyntax) -> bool {
     let tree = std::slice::from_ref(node);
     let mut found = holds_barrier(node) || holds_tensors(tree, device);
@@ -209,7 +209,8 @@ fn holds_barrier(node: &Node) -> bool {
     }
 }
 
-/// The directions of a thread loop and of those inside of it. Tensor operations are those of a warp, which is direction x.
+/// The directions of a thread loop and of those inside it. Tensor operations use a warp in
+/// direction x.
 fn dims(outermost: &Loop, device: &dyn DeviceSyntax) -> Vec<Dim> {
     let (mut found, has_tensors) = (Vec::new(), device.tensors().is_some());
     let mut add = |l: &Loop| match l.kind {
@@ -222,7 +223,7 @@ fn dims(outermost: &Loop, device: &dyn DeviceSyntax) -> Vec<Dim> {
     found
 }
 
-/// The conditions that leave threads idle in directions that have no loop.
+/// The conditions that select one thread in directions without a loop.
 fn idle(kernel: Kernel<'_>, dims: &[Dim]) -> Vec<String> {
     let is_idle = |dim: &Dim| kernel.launch.block[dim.place()] > 1 && !dims.contains(dim);
     let all = Dim::ALL.into_iter().map(|(_, dim)| dim).filter(is_idle);

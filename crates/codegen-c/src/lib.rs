@@ -1,14 +1,14 @@
-//! Loop nests to readable C99, and to C of devices.
+//! Code generation from loop nests to C99 and device dialects of C.
 //!
-//! [`emit`] writes a [`LoweredNest`] as one C file that needs nothing but the standard
-//! library, compiles without warnings, and has no undefined behaviour whatever the data. It is the
-//! portable target, and the one to read when a schedule does not do what it should.
+//! [`emit`] writes a [`LoweredNest`] as one C file that only needs the standard library, compiles
+//! without warnings, and has no undefined behavior for any data. It is the portable target, and the
+//! one to read when debugging a schedule.
 //!
-//! [`emit_device`] writes a nest that was lowered for a device as kernels in OpenCL C, CUDA C++ or HIP, with how
-//! they are launched. Statements are the same; dialects say what differs.
+//! [`emit_device`] writes a nest that was lowered for a device as kernels in OpenCL C, CUDA C++ or
+//! HIP, together with its launches. Statements are the same; dialects define the differences.
 //!
-//! [`header`], [`wrapper`] and [`rust_module`] write an [`Interface`] for callers. They serve for object
-//! files that other code generators make as well.
+//! [`header`], [`wrapper`] and [`rust_module`] write an [`Interface`] for callers. They also work
+//! for object files of other code generators.
 //!
 //! Nothing here does I/O, and the same nest always gives the same text.
 
@@ -60,18 +60,18 @@ pub struct CSource {
     pub header: String,
 }
 
-/// How a nest is written as C.
+/// Options of C emission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Options {
-    /// Whether buffers of the kernel's own are filled with bytes `0xff` where their life begins, on the
-    /// stack and in the workspace: what reads them before it writes them gets numbers that show, such as
-    /// no number at all. For tests.
+pub struct EmitOptions {
+    /// Whether the kernel's own buffers are filled with bytes `0xff` when their lifetime begins, on
+    /// the stack and in the workspace, so that uninitialized reads yield conspicuous values such as
+    /// NaN. For tests.
     pub poison: bool,
 }
 
-impl Options {
-    /// With buffers that are filled where their life begins.
+impl EmitOptions {
+    /// Options with poisoned buffers.
     #[must_use]
     pub fn poisoned() -> Self {
         Self { poison: true }
@@ -81,16 +81,16 @@ impl Options {
 /// Writes a nest as C.
 ///
 /// # Errors
-/// If the nest breaks a rule that lowering keeps.
+/// The nest violates an invariant of lowering.
 pub fn emit(nest: &LoweredNest) -> Result<CSource, EmitError> {
-    emit_with(nest, Options::default())
+    emit_with(nest, EmitOptions::default())
 }
 
 /// Writes a nest as C, with options.
 ///
 /// # Errors
 /// As [`emit`].
-pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, EmitError> {
+pub fn emit_with(lowered: &LoweredNest, options: EmitOptions) -> Result<CSource, EmitError> {
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
     let names = Names::of(nest, &interface);
@@ -111,10 +111,10 @@ pub fn emit_with(lowered: &LoweredNest, options: Options) -> Result<CSource, Emi
     Ok(CSource { code: parts.join("\n"), header })
 }
 
-/// Writes a nest that was lowered for a device in a dialect of C that the device takes.
+/// Writes a nest that was lowered for a device in a device dialect of C.
 ///
 /// # Errors
-/// If the nest was not lowered for a device, or breaks a rule that lowering keeps.
+/// The nest was not lowered for a device, or violates an invariant of lowering.
 pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProgram, EmitError> {
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
@@ -124,9 +124,9 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
     let device = dialect.syntax();
     let names = Names::for_device(nest, &interface, &device.reserved());
     let launches = LaunchPlan::of(lowered, &interface);
-    // Index arithmetic is in 32 bits if it turns out that nothing needs more.
+    // Index arithmetic uses 32 bits if no value needs more.
     let written = |is_narrow: bool| {
-        let options = Options::default();
+        let options = EmitOptions::default();
         let mut emitter =
             Emitter::new(nest, &interface, &names, &plan, options, device.as_syntax());
         emitter.is_narrow = is_narrow;
@@ -152,7 +152,7 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
     Ok(DeviceProgram::new(source, interface, plans))
 }
 
-/// The comment at the top: the buffers that a reader will meet.
+/// The leading comment, which lists the buffers.
 fn title(nest: &LoopNest, symbol: &str, names: &Names) -> String {
     let mut text = format!("/* {symbol}: a kernel made by Tensorwright.\n\n");
     let mut uses = Uses::mentioned(&nest.prepare);

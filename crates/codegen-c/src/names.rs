@@ -1,4 +1,4 @@
-//! Identifiers: what a name in the source text is called in C and in Rust.
+//! Maps names of the source text to C and Rust identifiers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tensorwright_schedule::interface::{Argument, Function, alphanumeric, identif
 use tensorwright_schedule::nest::BufferId;
 use tensorwright_schedule::{Interface, LoopNest};
 
-/// Words that Rust keeps for itself, and names that the generated module uses.
+/// Reserved words of Rust, and names that the generated module uses.
 const RESERVED_IN_RUST: &str = "\
     abstract as async await become box break const continue crate do dyn else enum extern false \
     final fn for gen if impl in let loop macro match mod move mut override priv pub ref return \
@@ -16,7 +16,7 @@ const RESERVED_IN_RUST: &str = "\
     bool char f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 usize str std core \
     buffers bytes check check_scalar finish kernel lines pointer prepare_kernel prepared runs_here status workspace";
 
-/// What the names of functions, and of the macro, end with.
+/// Suffixes of generated functions and of the macro.
 const ENDS: [&str; 11] = [
     "INTERFACE",
     "interface",
@@ -35,7 +35,7 @@ const ENDS: [&str; 11] = [
 #[derive(Debug)]
 pub(crate) struct Names {
     buffers: BTreeMap<BufferId, String>,
-    /// Those of scalars that are no buffers, by their place in the definition.
+    /// The names of scalars without a buffer, by position in the definition.
     fixed: BTreeMap<usize, String>,
     taken: BTreeSet<String>,
 }
@@ -49,7 +49,8 @@ impl Names {
         Self::avoiding(interface, ends.chain(kernels).chain([symbol.clone()]).collect())
     }
 
-    /// Names the parameters, those of the definition first: what a schedule adds must not change their names.
+    /// Names the parameters, those of the definition first: additions by a schedule must not change
+    /// their names.
     fn avoiding(interface: &Interface, taken: BTreeSet<String>) -> Self {
         let mut names = Self { buffers: BTreeMap::new(), fixed: BTreeMap::new(), taken };
         for argument in interface.signature() {
@@ -65,7 +66,7 @@ impl Names {
         names
     }
 
-    /// Names the buffers; parameters come first, so that theirs stay what they are.
+    /// Names the buffers; parameters come first, so that their names are stable.
     pub(crate) fn of(nest: &LoopNest, interface: &Interface) -> Self {
         let mut names = Self::of_parameters(interface);
         let all = (0..).map(TensorId).zip(&nest.buffers);
@@ -73,7 +74,7 @@ impl Names {
         names
     }
 
-    /// Names the buffers of a program for a device, whose language keeps more words for itself.
+    /// Names the buffers of a device program, whose language has more reserved words.
     pub(crate) fn for_device(nest: &LoopNest, interface: &Interface, reserved: &str) -> Self {
         let mut taken: BTreeSet<String> = reserved.split_whitespace().map(str::to_owned).collect();
         taken.insert(interface.symbol.clone());
@@ -97,7 +98,7 @@ impl Names {
         name
     }
 
-    /// The name of a scalar that is no buffer.
+    /// The name of a scalar without a buffer.
     pub(crate) fn fixed(&self, place: usize) -> &str {
         self.fixed.get(&place).map_or("unknown", String::as_str)
     }
@@ -107,13 +108,13 @@ impl Names {
         self.buffers.get(&id).map_or("unknown", String::as_str)
     }
 
-    /// A name for a variable that is neither that of a buffer nor in scope.
+    /// A variable name that is not used by a buffer or in scope.
     pub(crate) fn variable(&self, wanted: &str, in_scope: impl Fn(&str) -> bool) -> String {
         unique(&identifier(wanted), |name| self.taken.contains(name) || in_scope(name))
     }
 }
 
-/// Names as identifiers that C leaves to programs, all different.
+/// Distinct identifiers that the C standard leaves to programs.
 #[must_use]
 pub fn c_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     let mut taken: Vec<String> = Vec::new();
@@ -124,8 +125,8 @@ pub fn c_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     taken
 }
 
-/// Names as identifiers of Rust in snake case, all different. Those that are in snake case stay what they are, whatever comes
-/// before them.
+/// Distinct snake-case Rust identifiers. Names that are already in snake case never change,
+/// whatever comes before them.
 #[must_use]
 pub fn rust_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
@@ -142,7 +143,7 @@ pub fn rust_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     given.into_iter().flatten().collect()
 }
 
-/// A name as an identifier of Rust in snake case, other than those for which `taken` holds.
+/// A snake-case Rust identifier for which `taken` is false.
 pub(crate) fn rust_identifier(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let lower = alphanumeric(name).to_lowercase();
     let lower = if lower.starts_with('_') { format!("k{lower}") } else { lower };
@@ -151,7 +152,7 @@ pub(crate) fn rust_identifier(name: &str, taken: impl Fn(&str) -> bool) -> Strin
     unique(&lower, taken)
 }
 
-/// The wanted name, or the first of `wanted_2`, `wanted_3`, ... that is not taken.
+/// The preferred name, or the first of `wanted_2`, `wanted_3`, ... that is free.
 fn unique(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut name = wanted.to_owned();
     let mut number = 1_u64;

@@ -1,4 +1,4 @@
-//! Statements: loops, guards, stores.
+//! Emits statements: loops, guards, stores.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
@@ -16,7 +16,7 @@ use crate::text::Text;
 use crate::types::{is_single, memory_type};
 
 impl Emitter<'_> {
-    /// Nodes, one after the other.
+    /// Emits nodes in order.
     pub(crate) fn nodes(&mut self, nodes: &[Node]) -> Result<(), EmitError> {
         nodes.iter().try_for_each(|node| match node {
             Node::Loop(inner) => match inner.kind {
@@ -24,10 +24,11 @@ impl Emitter<'_> {
                     self.tensor_op(inner, syntax)
                 }
                 LoopKind::Thread(_) if self.launch.is_some() => self.thread_loop(inner),
-                // A launch without bound loops is that of one thread.
+                // A launch without bound loops runs on one thread.
                 LoopKind::Parallel if self.launch.is_none() => self.parallel_loop(inner),
-                // Without lowering they are slower, and no less right.
-                // Read one after the other, blocks, threads and tensor operations of a device compute the same.
+                // Unlowered loops are slower, but correct.
+                // Run sequentially, blocks, threads and tensor operations of a device compute the
+                // same.
                 LoopKind::Serial
                 | LoopKind::Parallel
                 | LoopKind::Block(_)
@@ -51,13 +52,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Opens a loop, and puts its variable in scope.
+    /// Opens a loop and enters the scope of its variable.
     pub(crate) fn loop_head(&mut self, inner: &Loop) {
         let (var, ctype) = (self.enter(inner.var, inner.extent), self.index_type());
         self.lines.open(&format!("for ({ctype} {var} = 0; {var} < {}; ++{var})", inner.extent));
     }
 
-    /// What happens in one iteration of a loop.
+    /// The body of a loop.
     pub(crate) fn iteration(&mut self, inner: &Loop) -> Result<(), EmitError> {
         self.declare_locals(inner)?;
         self.nodes(&inner.body)
@@ -75,7 +76,7 @@ impl Emitter<'_> {
         let buffer = self.buffer(id)?;
         let (name, ctype) = (self.names.buffer(id).to_owned(), memory_type(buffer.dtype));
         let start = match (buffer.memory, self.plan.offset(id)) {
-            // Those that threads share are declared at the start of a kernel.
+            // Shared buffers are declared at the start of a kernel.
             (Some(Memory::Shared), _) if self.launch.is_some() => return Ok(()),
             (Some(Memory::Stack), _)
                 if let (Some(tiles), Some(syntax), Some(fragment)) =
@@ -102,14 +103,14 @@ impl Emitter<'_> {
             self.lines.line(format!("{pointer}{name} = ({pointer})(workspace + {offset});"));
             return Ok(());
         }
-        // Bytes that another buffer had before, or has later, are reached by another pointer too.
+        // Bytes that another buffer uses before or after have another pointer to them.
         let restrict = if self.plan.is_alone(id) { "restrict " } else { "" };
         self.lines.line(format!("{ctype} *{restrict}{name} = (void *)({start});"));
         self.poison(&name, buffer);
         Ok(())
     }
 
-    /// Where a buffer lies in the workspace of a device, which has one part.
+    /// The offset of a buffer in the workspace of a device, which has one part.
     fn workspace_offset(&self, id: BufferId) -> Result<i64, EmitError> {
         match self.plan.offset(id) {
             Some(WorkspaceOffset::Shared(offset)) => Ok(offset),
@@ -118,8 +119,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The dimensions of a buffer that memory holds, with their extents: all of them, but for those of which a thread
-    /// of a device holds its own alone.
+    /// The dimensions of a buffer in memory, with their extents: all of them, except those that are
+    /// distributed over device threads.
     pub(crate) fn held(&self, buffer: &Buffer) -> Vec<(usize, i64)> {
         let on_device = self.launch.is_some();
         let is_held = |dimension: &usize| !(on_device && buffer.by_thread.contains(dimension));
@@ -127,14 +128,14 @@ impl Emitter<'_> {
         dimensions.filter(|(dimension, _)| is_held(dimension)).collect()
     }
 
-    /// Fills a buffer whose life begins, if asked for.
+    /// Poisons a buffer at the start of its lifetime, if requested.
     fn poison(&mut self, name: &str, buffer: &Buffer) {
         if self.options.poison && buffer.bytes() > 0 {
             self.lines.line(format!("memset({name}, 0xff, {});", buffer.bytes()));
         }
     }
 
-    /// A place in the worker's own part of the workspace.
+    /// An address in the worker's private part of the workspace.
     fn private_place(&self, offset: i64) -> String {
         let (shared, private) = (self.plan.size.shared_bytes, self.plan.size.private_bytes);
         match self.in_task {

@@ -1,9 +1,9 @@
-//! [`Requirement`]: what compiled code needs to run, and how programs ask for it.
+//! [`Requirement`]: required CPU features of compiled code, and run-time checks.
 
 use std::fmt::Write;
 
-/// A processor that an object file is for: its callers check that they run on such a one, since
-/// instructions that are not there end a program without a word.
+/// The CPU that an object file requires: callers check it, because a missing instruction would kill
+/// the process without a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     description: String,
@@ -11,24 +11,24 @@ pub struct Requirement {
     features: Vec<&'static Feature>,
 }
 
-/// Instructions that not every processor has.
+/// A CPU feature that not every processor has.
 #[derive(Debug, PartialEq, Eq)]
 struct Feature {
     /// LLVM's name.
     name: &'static str,
-    /// The name that Rust's standard library detects.
+    /// The name in Rust's standard library.
     rust: &'static str,
-    /// Who says whether they are there.
+    /// The way to detect it.
     source: Source,
     bit: u32,
 }
 
-/// What has a bit for a feature.
+/// A source of feature bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
-    /// A leaf and a part of CPUID, and a register: 0 to 3 for a, b, c, d.
+    /// A CPUID leaf and subleaf, and a register: 0 to 3 for a, b, c, d.
     Cpuid(u32, u32, usize),
-    /// What Linux says of AArch64: its word of capabilities.
+    /// The AArch64 hardware capability words of Linux.
     Capabilities(&'static str),
 }
 
@@ -44,7 +44,7 @@ const BASIC: (u32, u32, usize) = (1, 0, 2);
 const EXTENDED_B: (u32, u32, usize) = (7, 0, 1);
 const EXTENDED_C: (u32, u32, usize) = (7, 0, 2);
 
-/// The features of x86-64 that a code generator uses without being asked to.
+/// The features of x86-64 that a code generator uses by default.
 #[rustfmt::skip]
 static X86: [Feature; 28] = [
     x86("sse3", "sse3", BASIC, 0),
@@ -77,7 +77,7 @@ static X86: [Feature; 28] = [
     x86("lzcnt", "lzcnt", (0x8000_0001, 0, 2), 5),
 ];
 
-/// Those of AArch64, beyond NEON, which all have.
+/// The features of AArch64 beyond NEON, which is always present.
 static ARM: [Feature; 10] = [
     arm("lse", "lse", "AT_HWCAP", 8),
     arm("fullfp16", "fp16", "AT_HWCAP", 10),
@@ -92,8 +92,8 @@ static ARM: [Feature; 10] = [
 ];
 
 impl Requirement {
-    /// A processor of a kind (LLVM's triple), with LLVM's names of what code for it may use. Names that no
-    /// code generator uses of its own accord are left out.
+    /// A CPU given by LLVM's triple and feature names. Features that no code generator uses by
+    /// default are ignored.
     #[must_use]
     pub fn new<'a>(
         description: &str,
@@ -104,17 +104,17 @@ impl Requirement {
         let known: &'static [Feature] = if is_x86 { &X86 } else { &ARM };
         let names: Vec<&str> = features.into_iter().collect();
         let features = known.iter().filter(|feature| names.contains(&feature.name)).collect();
-        // It stands in comments and strings of C.
+        // It is used in comments and strings of C.
         let description = description.replace(['"', '\\', '*', '\n'], " ");
         Self { description, is_x86, features }
     }
 
-    /// The kind of processor.
+    /// The architecture.
     fn architecture(&self) -> &'static str {
         if self.is_x86 { "x86-64" } else { "AArch64" }
     }
 
-    /// What it is called, and what it needs to have.
+    /// The CPU's name and required features.
     #[must_use]
     pub fn requirement(&self) -> String {
         let names: Vec<&str> = self.features.iter().map(|feature| feature.name).collect();
@@ -123,7 +123,7 @@ impl Requirement {
         format!("{}: {}{with}", self.description, self.architecture())
     }
 
-    /// The functions of a kernel that say whether it runs, in C.
+    /// The C functions that report whether a kernel can run.
     pub(crate) fn c_functions(&self, name: &str) -> String {
         let (guard, include) = match (self.is_x86, self.features.is_empty()) {
             (true, true) => ("__x86_64__", ""),
@@ -148,7 +148,7 @@ impl Requirement {
         )
     }
 
-    /// The bits of each source, with the names that they stand for.
+    /// The bits of each source, with the names of their features.
     fn masks(&self) -> Vec<(Source, u32, String)> {
         let mut masks: Vec<(Source, u32, String)> = Vec::new();
         for feature in &self.features {
@@ -172,7 +172,7 @@ impl Requirement {
         }
         for (source, mask, names) in self.masks() {
             let Source::Cpuid(leaf, part, register) = source else { continue };
-            // OSXSAVE: without it, to ask for the saved registers is an illegal instruction.
+            // Without OSXSAVE, reading XCR0 is an illegal instruction.
             let mask = if leaf == 1 && has("avx") { mask | 1 << 27 } else { mask };
             let _ = write!(
                 text,
@@ -208,7 +208,7 @@ impl Requirement {
         text + "    return 1;\n"
     }
 
-    /// The function of a Rust module that says whether its kernel runs.
+    /// The Rust function that reports whether a kernel can run.
     pub(crate) fn rust_function(&self) -> String {
         let (arch, detected) = match self.is_x86 {
             true => ("x86_64", "is_x86_feature_detected"),
@@ -236,11 +236,11 @@ mod tests {
 
     use super::*;
 
-    /// A bit that no processor has set.
+    /// A bit that no processor sets.
     static NOBODYS: Feature = x86("avx-nobodys", "sse2", (7, 1, 1), 31);
 
-    /// What the functions of processors say in a C program, made by a compiler and run by other programs
-    /// or by none.
+    /// The results of the check functions in a C program, built by a compiler and run with an
+    /// optional emulator.
     fn say(processors: &[Requirement], compiler: &str, runner: &[&str]) -> Vec<bool> {
         let last = runner.last().unwrap_or(&"here");
         let name = format!("tw-runs-{last}-{}", std::process::id());
@@ -278,7 +278,7 @@ mod tests {
         macro_rules! detected {
             ($($name:tt)*) => { [$(($name, std::arch::is_x86_feature_detected!($name))),*] };
         }
-        // As the standard library finds them, one by one and together.
+        // The features that the standard library detects, one by one and together.
         for (name, is_there) in detected!(
             "sse3" "ssse3" "fma" "sse4.1" "sse4.2" "movbe" "popcnt" "avx" "f16c" "bmi1" "avx2" "bmi2" "avx512f"
             "avx512dq" "avx512ifma" "avx512cd" "avx512bw" "avx512vl" "avx512vbmi" "avx512vbmi2" "gfni" "avx512vnni"

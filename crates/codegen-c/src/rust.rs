@@ -1,4 +1,4 @@
-//! A Rust module with a safe interface to a compiled kernel.
+//! Emits a Rust module with a safe interface to a compiled kernel.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::names::{rust_identifier, rust_names};
 use crate::processor::Requirement;
 use crate::types::type_text;
 
-/// The number of parameters from which on clippy wonders.
+/// The number of parameters that triggers a clippy lint.
 const MANY: usize = 7;
 
 /// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
@@ -39,7 +39,7 @@ struct Module<'a> {
     has_constants: bool,
     /// The name of the function.
     name: String,
-    /// The name of the one on prepared constants.
+    /// The name of the function that takes prepared constants.
     on_prepared: String,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Module<'a> {
         )
     }
 
-    /// The function that prepares for one call.
+    /// The function that prepares constants for one call.
     fn prepares_itself(&self) -> String {
         let (name, core, list) = (&self.name, &self.on_prepared, self.list(|_| true));
         let all: Vec<&str> = self.chosen(|_| true).map(|(_, name)| name).collect();
@@ -134,7 +134,7 @@ impl<'a> Module<'a> {
             what = " on constants that were prepared";
             start += match self.interface.has_prepare {
                 true => "    let prepared: *mut Line = prepared.lines.as_ptr().cast_mut();\n",
-                // It takes the constants as they are.
+                // It takes unprepared constants.
                 false => "    let _ = prepared;\n",
             };
         }
@@ -150,7 +150,7 @@ impl<'a> Module<'a> {
         )
     }
 
-    /// The parameters for which a condition holds.
+    /// The parameters that satisfy a condition.
     fn chosen(
         &self,
         is_chosen: impl Fn(&Argument<'a>) -> bool,
@@ -188,7 +188,7 @@ impl<'a> Module<'a> {
         self.chosen(is_chosen).map(one).collect()
     }
 
-    /// Checks of the processor, of scalars that are numbers in the kernel, and of the lengths of slices.
+    /// Checks of the CPU, of compiled-in scalars, and of slice lengths.
     fn checks(&self, is_chosen: impl Fn(&Argument<'a>) -> bool) -> String {
         let processor = "    if !runs_here() {\n        return Err(Error::Processor);\n    }\n";
         let one = |(argument, name): (&Argument<'_>, &str)| match argument {
@@ -235,7 +235,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// What a function of the kernel is passed for a parameter.
+/// The argument that a kernel function receives for a parameter.
 fn pointer(parameter: &Parameter, name: &str, function: Function) -> String {
     let is_scalar = parameter.shape.is_empty();
     let pointer = match (parameter.prepared_at, parameter.owner) {
@@ -256,7 +256,7 @@ fn pointer(parameter: &Parameter, name: &str, function: Function) -> String {
     format!("        {pointer},\n")
 }
 
-/// Puts lines one level further to the right.
+/// Indents lines by one level.
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
@@ -279,7 +279,7 @@ pub fn element_type(dtype: DType) -> &'static str {
     }
 }
 
-/// What every module has.
+/// The common part of all modules.
 const COMMON: &str = r#"/// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

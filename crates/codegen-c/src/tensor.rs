@@ -1,4 +1,4 @@
-//! Tensor operations of a device.
+//! Emits tensor operations of a device.
 //!
 //! ```c
 //! nvcuda::wmma::load_matrix_sync(tw_a, (const __half *)(A_pack + 256 * m_1), 16);
@@ -6,7 +6,8 @@
 //! nvcuda::wmma::mma_sync(C_tile[0], tw_a, tw_b, C_tile[0]);
 //! ```
 //!
-//! In dialects that have none, their loops are plain ones, which the first thread of each warp runs.
+//! In dialects without tensor operations, the loops are plain ones, which the first thread of each
+//! warp runs.
 
 use tensorwright_schedule::nest::{
     Buffer, BufferId, Loop, LoopKind, Node, Placed, TensorOp, TensorWork, Var, for_each_loop,
@@ -18,12 +19,12 @@ use crate::error::EmitError;
 use crate::types::literal;
 
 impl Emitter<'_> {
-    /// How tensor operations are spelled; `None` where they are plain loops.
+    /// The syntax of tensor operations; `None` if they are plain loops.
     pub(crate) fn tensors(&self) -> Option<&'static dyn TensorSyntax> {
         self.launch.and_then(|kernel| kernel.device.tensors())
     }
 
-    /// The operation of loops, of which the outermost is given.
+    /// The tensor operation of a loop nest, given its outermost loop.
     pub(crate) fn tensor_op(
         &mut self,
         l: &Loop,
@@ -51,7 +52,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The dimensions of a buffer that number its tiles in registers, with their extents; `None` if it has none.
+    /// The dimensions of a buffer that number its tiles in registers, with their extents; `None` if
+    /// it is not in registers.
     pub(crate) fn fragments(&self, buffer: &Buffer) -> Option<Vec<(usize, i64)>> {
         let tiles = buffer.fragment.filter(|_| self.tensors().is_some())?;
         let held = self.held(buffer).into_iter();
@@ -89,7 +91,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether nodes hold tensor operations that a dialect spells.
+/// Whether nodes contain tensor operations that a dialect supports.
 pub(crate) fn holds_tensors(nodes: &[Node], device: &dyn DeviceSyntax) -> bool {
     let mut found = false;
     for_each_loop(nodes, &mut |l| found |= l.kind == LoopKind::Tensor);

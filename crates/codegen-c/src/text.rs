@@ -1,6 +1,6 @@
-//! Pieces of C: expressions that know when they need parentheses, and indented lines.
+//! Text building: expressions with operator precedence, and indented lines.
 
-/// How strongly the outermost operator of an expression binds, weakest first.
+/// The precedence of the outermost operator, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Binding {
     /// `c ? a : b`
@@ -9,7 +9,7 @@ pub(crate) enum Binding {
     Or,
     /// `a && b`
     And,
-    /// `a < b`, `a == b`; and `!a`, because compilers warn about it beside a comparison.
+    /// `a < b`, `a == b`; and `!a`, because compilers warn about it in a comparison.
     Comparison,
     /// `a + b`
     Sum,
@@ -49,9 +49,9 @@ impl Text {
         Self::new(format!("({ctype}){}", operand.at(Binding::Unary)), Binding::Unary)
     }
 
-    /// An operator that is evaluated from left to right.
+    /// A left-associative binary operator.
     pub(crate) fn binary(lhs: Text, symbol: &str, rhs: Text, binding: Binding) -> Self {
-        // Comparisons do not chain, and compilers warn where they seem to.
+        // Comparisons do not chain; parentheses avoid warnings.
         let (left, right) = match binding {
             Binding::Comparison => (Binding::Sum, Binding::Sum),
             Binding::Or => (Binding::Comparison, Binding::Comparison),
@@ -62,25 +62,25 @@ impl Text {
         Self::new(format!("{} {symbol} {}", lhs.at(left), rhs.at(right)), binding)
     }
 
-    /// The text, in parentheses if its operator binds less than that.
+    /// The text, in parentheses if its operator binds less strongly.
     pub(crate) fn at(self, least: Binding) -> String {
         if self.binding < least { format!("({})", self.code) } else { self.code }
     }
 
-    /// The text on its own.
+    /// The text without parentheses.
     pub(crate) fn code(&self) -> &str {
         &self.code
     }
 
-    /// The text on its own.
+    /// The text without parentheses.
     pub(crate) fn into_code(self) -> String {
         self.code
     }
 }
 
-/// A place between lines.
+/// A position between lines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct InsertPoint {
     at: usize,
     depth: usize,
 }
@@ -120,13 +120,13 @@ impl Lines {
         self.line(line);
     }
 
-    /// Where the next line goes.
-    pub(crate) fn here(&self) -> Place {
-        Place { at: self.text.len(), depth: self.depth }
+    /// The position of the next line.
+    pub(crate) fn here(&self) -> InsertPoint {
+        InsertPoint { at: self.text.len(), depth: self.depth }
     }
 
-    /// Puts a line where one would have gone, if what was appended since mentions a name.
-    pub(crate) fn declare(&mut self, place: Place, name: &str, line: &str) {
+    /// Inserts a line at a position if the text after it mentions a name.
+    pub(crate) fn declare(&mut self, place: InsertPoint, name: &str, line: &str) {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let mut words = self.text[place.at..].split(|c| !is_word(c));
         if words.any(|word| word == name) {
@@ -135,7 +135,7 @@ impl Lines {
         }
     }
 
-    /// Everything that was appended.
+    /// The whole text.
     pub(crate) fn into_text(self) -> String {
         self.text
     }

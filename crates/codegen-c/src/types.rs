@@ -23,7 +23,7 @@ pub fn memory_type(dtype: DType) -> &'static str {
     }
 }
 
-/// The end of the names of helpers for an integer type.
+/// The suffix of helper names for an integer type.
 pub(crate) fn suffix(dtype: DType) -> &'static str {
     match dtype {
         DType::Int8 => "i8",
@@ -40,7 +40,7 @@ pub(crate) fn suffix(dtype: DType) -> &'static str {
     }
 }
 
-/// Whether values of the type are a `float` in expressions.
+/// Whether values of the type are `float` in expressions.
 pub(crate) fn is_single(dtype: DType) -> bool {
     dtype.computed_in() == DType::Float
 }
@@ -68,9 +68,9 @@ pub(crate) fn literal(scalar: Scalar) -> String {
     if value < 0 { format!("({text})") } else { text }
 }
 
-/// The shortest decimal that C reads back as the same number.
+/// The shortest decimal literal that C reads back as the same number.
 fn float_literal(value: f64, single: bool) -> String {
-    // Both are of type `float`, and functions of OpenCL C take arguments of one type alone.
+    // Both are of type `float`: functions of OpenCL C take arguments of one type only.
     let special = |name: &str| if single { name.to_owned() } else { format!("(double){name}") };
     let text = if value.is_nan() {
         special("NAN")
@@ -84,7 +84,7 @@ fn float_literal(value: f64, single: bool) -> String {
     if value.is_sign_negative() && !value.is_nan() { format!("(-{text})") } else { text }
 }
 
-/// A type as source text writes it, such as `float(16, 3)`.
+/// A type in the syntax of the source language, such as `float(16, 3)`.
 pub(crate) fn type_text(dtype: DType, shape: &[i64]) -> String {
     if shape.is_empty() {
         return dtype.to_string();

@@ -1,4 +1,4 @@
-//! The functions of the C interface, which call the kernel.
+//! Emits the functions of the C interface, which call the kernel.
 //!
 //! ```c
 //! int gemm_call(const float *A, const float *B, float *C) {
@@ -6,8 +6,8 @@
 //! }
 //! ```
 //!
-//! The kernel takes buffers by number, and which ones depends on sizes and schedules. Here that is known, so
-//! that callers need not know. Names of variables begin with `tw_`, which no parameter does.
+//! The kernel takes buffers by position, and the list depends on sizes and schedules. The wrapper
+//! hides this from callers. Its variables begin with `tw_`, which parameters never do.
 
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::{Argument, Function, Parameter};
@@ -16,7 +16,7 @@ use tensorwright_schedule::workspace::ALIGNMENT;
 use crate::header::{Signature, header};
 use crate::processor::Requirement;
 
-/// What calls return on a processor that a kernel is not for, as those of packages do.
+/// The return value on an unsupported CPU, as in packages.
 const NO_PROCESSOR: i32 = -5;
 
 /// The system headers that definitions need.
@@ -27,8 +27,8 @@ pub(crate) const INCLUDES: &str = "\
 #include <string.h>
 ";
 
-/// C source of the functions that [`header`] declares. They call the kernel of an object file, so that it does for
-/// object files what [`emit`](crate::emit) does for generated C.
+/// C source of the functions that [`header`] declares. They call the kernel of an object file;
+/// generated C contains the same functions (see [`emit`](crate::emit)).
 #[must_use]
 pub fn wrapper(interface: &Interface, processor: &Requirement) -> String {
     let functions = wrapper_functions(interface, Some(processor));
@@ -67,7 +67,7 @@ pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Requir
     }
     text += &wrapper.run();
     text += &wrapper.call();
-    // Last, since it includes headers with many macros.
+    // Last, because it includes headers with many macros.
     text + &match processor {
         Some(processor) => processor.c_functions(name).trim_end().to_owned() + "\n",
         None => format!(
@@ -91,7 +91,7 @@ impl<'a> Wrapper<'a> {
         self.interface.workspace.bytes(1) > 0
     }
 
-    /// The bytes of prepared memory: a line that says what it is for, and the buffers.
+    /// The bytes of prepared memory: a line with a tag, and the buffers.
     fn prepared_bytes(&self) -> i64 {
         if self.interface.has_prepare { ALIGNMENT + self.interface.prepared_bytes } else { 0 }
     }
@@ -117,7 +117,7 @@ impl<'a> Wrapper<'a> {
         )
     }
 
-    /// The end of a call where the processor or a scalar is another one.
+    /// The early returns on an unsupported CPU or a mismatched scalar.
     fn refusals(&self, mismatches: &[String]) -> String {
         let name = &self.interface.symbol;
         let mut text =
@@ -129,7 +129,7 @@ impl<'a> Wrapper<'a> {
         text
     }
 
-    /// A call of what allocates as much as a call with the pool works in.
+    /// A call that allocates the workspace of a call with the pool.
     fn allocation(&self) -> String {
         let name = &self.interface.symbol;
         format!(
@@ -137,12 +137,12 @@ impl<'a> Wrapper<'a> {
         )
     }
 
-    /// A number that tells what was prepared here.
+    /// A hash that identifies the preparation.
     fn tag(&self) -> String {
         format!("    const uint32_t tw_tag = 0x{:08x}u;\n", self.interface.preparation)
     }
 
-    /// The call of a function of the kernel.
+    /// The call of a kernel function.
     fn kernel(&self, function: Function, workspace: &str) -> String {
         let pointers: Vec<String> =
             self.interface.parameters.iter().map(|p| self.pointer(p, function)).collect();
@@ -172,7 +172,7 @@ impl<'a> Wrapper<'a> {
                 self.allocation()
             );
         }
-        // Padding of the layout is never random.
+        // Zeroes the padding of layouts.
         text += &format!("    memset(prepared, 0, {});\n", self.prepared_bytes());
         text += &self.kernel(Function::Prepare, workspace);
         text += &self.tag();
@@ -209,7 +209,7 @@ impl<'a> Wrapper<'a> {
         text + "    return tw_status;\n}\n\n"
     }
 
-    /// Prepares constants for a call alone, unless the caller did.
+    /// Prepares constants for this call, unless the caller did.
     fn prepare_here(&self) -> String {
         let name = &self.interface.symbol;
         let constants: Vec<&str> =
@@ -241,7 +241,7 @@ impl<'a> Wrapper<'a> {
         )
     }
 
-    /// What a function of the kernel is passed for a parameter.
+    /// The argument that a kernel function receives for a parameter.
     fn pointer(&self, parameter: &Parameter, function: Function) -> String {
         if let Some(offset) = parameter.prepared_at {
             return format!("(char *)prepared + {}", ALIGNMENT + offset);

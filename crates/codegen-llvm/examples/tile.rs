@@ -1,4 +1,4 @@
-//! How close a register tile comes to the peak of the machine.
+//! Measures how close a register tile comes to peak performance.
 //!
 //! ```text
 //! cargo run --release -p tensorwright-codegen-llvm --example tile
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{JitKernel, Options, compile};
+use tensorwright_codegen_llvm::{CodegenOptions, JitKernel, compile};
 use tensorwright_lang::Module;
 use tensorwright_schedule::{Schedule, canonical, lower};
 
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let schedule = Schedule::parse(SCHEDULE).map_err(|e| format!("{e:?}"))?;
         let nest = schedule.apply(canonical(&program)).map_err(|e| format!("{e:?}"))?;
         let nest = lower(nest).map_err(|e| e.to_string())?;
-        let compiled = compile(&nest, &target, &Options::default())?;
+        let compiled = compile(&nest, &target, &CodegenOptions::default())?;
         let kernel = JitKernel::load(&Jit::new(&target)?, &compiled.interface, &compiled.object)?;
         let best = time(&kernel, &[m * k, k * n, m * n])?;
         let flops = 2.0 * (m * n * k) as f64;

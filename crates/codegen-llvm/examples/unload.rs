@@ -1,4 +1,4 @@
-//! Compiles, links, calls and unlinks a function many times, and prints the resident memory.
+//! Compiles, loads and unloads a function repeatedly; prints resident memory.
 //!
 //! `cargo run --release -p tensorwright-codegen-llvm --example unload -- 10000`
 #![allow(unsafe_code, reason = "the example calls the code it generates")]
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One life of a function that returns a number.
+/// Compiles, calls and unloads a function that returns a number.
 fn run(target: &Processor, jit: &Jit, number: u64) -> Result<u64, Box<dyn Error>> {
     let machine = target.machine()?;
     let context = Context::create();

@@ -1,13 +1,13 @@
-//! Objects on disk, by what they were made from.
+//! [`ObjectCache`]: compiled objects on disk, keyed by their inputs.
 //!
-//! Code generation takes most of the time of compiling, and programs are compiled again whenever a process starts. The key of an
-//! object is a hash of the IR that passes and code generator get, of the processor and of the options: whoever finds an object
-//! would have generated it, byte for byte. Nothing has to be invalidated, and whatever goes wrong with a file, the code is
-//! generated.
+//! Code generation dominates compile time, and programs are compiled again whenever a process
+//! starts. The key of an object is a hash of the unoptimized IR, the CPU and the options: a cached
+//! object is the one that would be generated, byte for byte. Nothing has to be invalidated, and if
+//! anything is wrong with a file, the code is generated.
 //!
-//! What is found is run. So a folder to which others may write is refused, and a file begins with a hash of its key and its object: what
-//! was cut short, damaged, or given the name of another object is replaced. That guards against accidents, not against somebody
-//! who may write to the folder.
+//! Cached objects are executed. So a folder that others can write to is refused, and a file begins
+//! with a hash of its key and its object: a truncated, damaged or renamed file is replaced. That
+//! protects against accidents, not against an attacker with write access to the folder.
 
 use std::fs::{self, DirBuilder, File, FileTimes, OpenOptions};
 use std::io::{self, Read, Write};
@@ -21,22 +21,22 @@ use inkwell::module::Module;
 use sha2::{Digest, Sha256};
 
 use crate::llvm_version;
-use crate::options::Options;
+use crate::options::CodegenOptions;
 use crate::processor::Processor;
 
 /// The bytes of a hash.
 const HASH: usize = 32;
 
-/// Objects are smaller; what is larger is none of ours.
+/// The largest valid object: larger files are ignored.
 const MOST_BYTES: u64 = 1 << 28;
 
-/// Names of new files that are tried.
+/// The names to try for a new file.
 const TRIES: usize = 64;
 
-/// After how long the use of an object is noted again.
+/// The interval between updates of an object's last use.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Objects in a folder, of which the ones that were not used for longest leave when they take more than a limit.
+/// A folder of objects with a size limit: the least recently used objects are evicted.
 ///
 /// ```
 /// use tensorwright_codegen_llvm::ObjectCache;
@@ -56,21 +56,21 @@ pub struct ObjectCache {
 struct Inner {
     folder: PathBuf,
     limit: u64,
-    /// What this process has written since it last looked at the whole.
+    /// The bytes that this process has written since it last scanned the folder.
     written: AtomicU64,
-    /// Numbers files that are being written.
+    /// The number of the next temporary file.
     number: AtomicU64,
 }
 
-/// What an object is made from.
+/// The key of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key([u8; HASH]);
 
 impl Key {
-    /// The key of a module that was emitted and that no pass has seen.
-    pub(crate) fn of(module: &Module<'_>, target: &Processor, options: &Options) -> Self {
+    /// The key of an emitted module, before any pass.
+    pub(crate) fn of(module: &Module<'_>, target: &Processor, options: &CodegenOptions) -> Self {
         let (major, minor, patch) = llvm_version();
-        let Options { pipeline, level, hidden } = options;
+        let CodegenOptions { pipeline, level, hidden } = options;
         let about = format!(
             "{} {major}.{minor}.{patch} {target:?} {pipeline} {level:?} {hidden}",
             env!("CARGO_PKG_VERSION")
@@ -88,37 +88,38 @@ impl Key {
 }
 
 impl ObjectCache {
-    /// The environment variable that names a folder; empty, nothing is kept.
+    /// The environment variable with the folder; if empty, the cache is disabled.
     pub const VARIABLE: &str = "TENSORWRIGHT_CACHE";
 
-    /// The objects in a folder, which is made if it is not there.
+    /// Opens a folder, which is created if missing.
     ///
     /// # Errors
-    /// If it cannot be made or written to, or if others may write to it.
+    /// The folder cannot be created or written to, or others can write to it.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let inner = Inner {
             folder: folder.to_owned(),
             limit,
-            // The first that is written looks at the whole.
+            // The first write scans the folder.
             written: AtomicU64::new(limit),
             number: AtomicU64::new(0),
         };
         let cache = Self { inner: Arc::new(inner) };
-        // Files are made in the name of this process, so they say who that is.
+        // A new file is owned by this process's user, which identifies the user.
         let (path, file) = cache.new_file()?;
         let owner = file.metadata().map(|own| own.uid());
         fs::remove_file(path)?;
         let about = fs::metadata(folder)?;
         if about.uid() != owner? || about.mode() & 0o022 != 0 {
-            let message = "others may write to the folder, and what is in it is run";
+            let message = "other users can write to the folder, whose contents are executed";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         Ok(cache)
     }
 
-    /// The folder that a user has for this: what [`ObjectCache::VARIABLE`] names, or `tensorwright/objects` in `XDG_CACHE_HOME` or
-    /// `~/.cache`. `None` without a home, or if the variable is empty.
+    /// The default folder of a user: the value of [`ObjectCache::VARIABLE`], or
+    /// `tensorwright/objects` in `XDG_CACHE_HOME` or `~/.cache`. `None` without a home, or if the
+    /// variable is empty.
     #[must_use]
     pub fn usual_folder() -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(Self::VARIABLE) {
@@ -136,10 +137,10 @@ impl ObjectCache {
         &self.inner.folder
     }
 
-    /// How many objects there are, and their bytes.
+    /// The number of objects and their bytes.
     ///
     /// # Errors
-    /// If the folder cannot be read.
+    /// The folder cannot be read.
     pub fn footprint(&self) -> io::Result<(usize, u64)> {
         let found = self.objects()?;
         Ok((found.len(), found.iter().map(|(_, _, bytes)| bytes).sum()))
@@ -148,7 +149,7 @@ impl ObjectCache {
     /// Removes all objects.
     ///
     /// # Errors
-    /// If one cannot be removed.
+    /// An object cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
         // Another process may have removed it.
         let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
@@ -158,7 +159,7 @@ impl ObjectCache {
         })
     }
 
-    /// An object that was kept, if it is whole and that of the key.
+    /// The object of a key, if it is cached and intact.
     pub(crate) fn get(&self, key: Key) -> Option<Vec<u8>> {
         let path = self.inner.folder.join(key.file());
         match read(&path, key) {
@@ -175,7 +176,7 @@ impl ObjectCache {
         }
     }
 
-    /// Keeps an object, if that is possible.
+    /// Stores an object, if possible.
     pub(crate) fn put(&self, key: Key, object: &[u8]) {
         if let Err(error) = self.write(key, object) {
             tracing::debug!(%error, folder = %self.inner.folder.display(), "an object was not kept");
@@ -185,7 +186,7 @@ impl ObjectCache {
     fn write(&self, key: Key, object: &[u8]) -> io::Result<()> {
         let (path, mut file) = self.new_file()?;
         let written = file.write_all(&seal(key, object)).and_then(|()| file.write_all(object));
-        // Others see it whole or not at all.
+        // Atomic: other processes see the whole file or none.
         let moved = written.and_then(|()| fs::rename(&path, self.inner.folder.join(key.file())));
         if moved.is_err() {
             let _ = fs::remove_file(&path);
@@ -200,14 +201,14 @@ impl ObjectCache {
         Ok(())
     }
 
-    /// A file that nobody else has.
+    /// A new file that no other process uses.
     fn new_file(&self) -> io::Result<(PathBuf, File)> {
         let mut tries = 0;
         loop {
             let number = self.inner.number.fetch_add(1, Ordering::Relaxed);
             let path = self.inner.folder.join(format!("{}-{number}.part", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-                // It may be left from a process of that number that was stopped.
+                // A file of an earlier process with the same number, which was killed.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
                     remove(&path);
                     tries += 1;
@@ -217,7 +218,8 @@ impl ObjectCache {
         }
     }
 
-    /// Removes what was not used for longest until three quarters of the limit are left, if there is more than the limit.
+    /// Evicts the least recently used objects until three quarters of the limit remain, if it is
+    /// exceeded.
     fn trim(&self) -> io::Result<()> {
         let mut found = self.objects()?;
         let mut bytes: u64 = found.iter().map(|(_, _, bytes)| bytes).sum();
@@ -236,17 +238,18 @@ impl ObjectCache {
         Ok(())
     }
 
-    /// Files with the times of their last use and their bytes: objects, and what was left by processes that were stopped.
+    /// Files with the time of last use and their size: objects, and temporary files of killed
+    /// processes.
     fn objects(&self) -> io::Result<Vec<(PathBuf, SystemTime, u64)>> {
         let now = SystemTime::now();
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.inner.folder)? {
             let path = entry?.path();
-            // It may go meanwhile.
+            // Another process may remove it meanwhile.
             let Ok(about) = fs::symlink_metadata(&path) else { continue };
             let used = about.modified().unwrap_or(now);
             let is_left = || now.duration_since(used).is_ok_and(|age| age > DAY);
-            // A folder that a user names may hold other files.
+            // A folder that the user chose may contain other files.
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let is_ours = match name.split_once('.') {
                 Some((hash, "o")) => is_hash(hash),
@@ -261,7 +264,7 @@ impl ObjectCache {
     }
 }
 
-/// What a file begins with: without the key, an object under the name of another would be taken for that one.
+/// The hash at the start of a file. It includes the key, so a renamed object is not accepted.
 fn seal(key: Key, object: &[u8]) -> [u8; HASH] {
     let mut hash = Sha256::new();
     hash.update(key.0);
@@ -269,7 +272,8 @@ fn seal(key: Key, object: &[u8]) -> [u8; HASH] {
     hash.finalize().into()
 }
 
-/// Reads an object. What is no file of a sensible size is not waited for, and not read.
+/// Reads an object, without blocking on special files and without reading files of implausible
+/// size.
 fn read(path: &Path, key: Key) -> io::Result<(File, Vec<u8>)> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     // A FIFO without a writer would never open.
@@ -292,29 +296,29 @@ fn read(path: &Path, key: Key) -> io::Result<(File, Vec<u8>)> {
     }
 }
 
-/// Notes that an object was used, once a day.
+/// Updates the last use of an object, once a day.
 fn note_use(file: &File) {
     let used = file.metadata().and_then(|about| about.modified());
     let now = SystemTime::now();
     if used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > DAY)) {
-        // Without it the object leaves earlier, and nothing else.
+        // If this fails, the object is only evicted earlier.
         let _ = file.set_times(FileTimes::new().set_modified(now));
     }
 }
 
-/// Removes what stands where an object goes, if that is possible: a folder only if it is empty.
+/// Removes a file in the place of an object, if possible; a folder only if it is empty.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_err() {
         let _ = fs::remove_dir(path);
     }
 }
 
-/// Whether a name is that of an object: a hash.
+/// Whether a name is an object's: a hash.
 fn is_hash(name: &str) -> bool {
     name.len() == 2 * HASH && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a name is that of a file that is being written: the numbers of a process and of the file.
+/// Whether a name is a temporary file's: the numbers of a process and of the file.
 fn is_number(name: &str) -> bool {
     name.split_once('-').is_some_and(|(process, number)| {
         [process, number].iter().all(|part| part.parse::<u64>().is_ok())
@@ -348,7 +352,7 @@ mod tests {
             assert_eq!(cache.get(key), None);
         }
         cache.put(key, b"code");
-        // Files of others in a folder that a user names are no objects.
+        // Other files in a user's folder are not objects.
         let others = ["main.o", "notes.part", "1-2.tar.o"].map(|name| folder.join(name));
         others.iter().for_each(|other| fs::write(other, "theirs").unwrap());
         assert_eq!(cache.footprint().unwrap().0, 1);
@@ -368,7 +372,7 @@ mod tests {
         fs::copy(folder.join(one.file()), folder.join(other.file())).unwrap();
         assert_eq!(cache.get(other), None);
         assert_eq!(cache.get(one).as_deref(), Some(&b"one"[..]));
-        // A file of an earlier version, whose hash is that of the object alone.
+        // A file of an earlier version, whose hash covers only the object.
         let mut old = Sha256::digest(b"other").to_vec();
         old.extend(b"other");
         fs::write(folder.join(other.file()), old).unwrap();
@@ -403,7 +407,7 @@ mod tests {
             assert_eq!(cache.get(key).as_deref(), Some(&b"code"[..]));
             fs::remove_file(&path).unwrap();
         }
-        // So is what stands where a new file is written.
+        // The same in the place of a new file.
         let next = cache.inner.number.load(Ordering::Relaxed);
         mkfifo(&folder.join(format!("{}-{next}.part", std::process::id())));
         fs::create_dir(folder.join(format!("{}-{}.part", std::process::id(), next + 1))).unwrap();
@@ -418,7 +422,10 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         let error = ObjectCache::open(&folder, 1 << 20).unwrap_err();
-        assert_eq!(error.to_string(), "others may write to the folder, and what is in it is run");
+        assert_eq!(
+            error.to_string(),
+            "other users can write to the folder, whose contents are executed"
+        );
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,4 +1,4 @@
-//! From a lowered loop nest to code: the passes of code generation in order, each timed.
+//! The code generation pipeline: from a lowered nest to an object.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::cache::{Key, ObjectCache};
 use crate::emit;
 use crate::error::Result;
 use crate::object;
-use crate::options::Options;
+use crate::options::CodegenOptions;
 use crate::passes;
 use crate::processor::Processor;
 
@@ -21,17 +21,17 @@ use crate::processor::Processor;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Compiled {
-    /// How it is called.
+    /// The calling convention.
     pub interface: Interface,
     /// The relocatable object file.
     pub object: Vec<u8>,
-    /// How long each step took.
+    /// The time of each step.
     pub times: PhaseTimes,
-    /// Whether the object was found in a cache, and not generated.
+    /// Whether the object came from a cache.
     pub is_cached: bool,
 }
 
-/// How long the steps from a nest to an object took.
+/// The times of the steps from a nest to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PhaseTimes {
@@ -46,7 +46,7 @@ pub struct PhaseTimes {
 /// A kernel as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// LLVM's IR as we emit it.
+    /// The emitted LLVM IR.
     EmittedIr,
     /// LLVM's IR after the passes.
     Ir,
@@ -58,26 +58,30 @@ pub enum Listing {
 ///
 /// # Errors
 ///
-/// If the nest is too large, or LLVM refuses it.
-pub fn compile(nest: &LoweredNest, target: &Processor, options: &Options) -> Result<Compiled> {
+/// The nest is too large, or LLVM reports an error.
+pub fn compile(
+    nest: &LoweredNest,
+    target: &Processor,
+    options: &CodegenOptions,
+) -> Result<Compiled> {
     compile_cached(nest, target, options, None)
 }
 
-/// Compiles a lowered nest to an object, or finds the object in a cache.
+/// Compiles a lowered nest to an object, or takes the object from a cache.
 ///
 /// # Errors
 ///
-/// As for [`compile`]. A cache that does not work is none.
+/// As for [`compile`]. Errors of the cache are ignored.
 pub fn compile_cached(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     cache: Option<&ObjectCache>,
 ) -> Result<Compiled> {
     generate(nest, target, options, cache, true)
 }
 
-/// Compiles a lowered nest to an object in the place of the one in a cache, which was found and cannot be linked.
+/// Recompiles a lowered nest and replaces the cached object, which cannot be linked.
 ///
 /// # Errors
 ///
@@ -85,17 +89,17 @@ pub fn compile_cached(
 pub fn compile_again(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     cache: Option<&ObjectCache>,
 ) -> Result<Compiled> {
     generate(nest, target, options, cache, false)
 }
 
-/// Compiles a lowered nest to an object that a cache keeps; one that is there is taken if it may be.
+/// Compiles a lowered nest and caches the object; uses a cached one if allowed.
 fn generate(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     cache: Option<&ObjectCache>,
     may_take: bool,
 ) -> Result<Compiled> {
@@ -135,7 +139,7 @@ fn hide(module: &Module<'_>) {
     }
 }
 
-/// A lowered nest as text of one of LLVM's stages.
+/// The text of a lowered nest at one of LLVM's stages.
 ///
 /// # Errors
 ///
@@ -143,7 +147,7 @@ fn hide(module: &Module<'_>) {
 pub fn listing(
     nest: &LoweredNest,
     target: &Processor,
-    options: &Options,
+    options: &CodegenOptions,
     kind: Listing,
 ) -> Result<String> {
     let machine = target.machine_at(options.level.into())?;

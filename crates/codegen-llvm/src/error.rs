@@ -1,4 +1,4 @@
-//! What can go wrong between IR and running code.
+//! Errors of code generation.
 
 use std::error;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 /// The result of a step of code generation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A step of code generation that failed.
+/// The reason why a step of code generation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such target, or LLVM was built without it, or this machine cannot run it.
+    /// Unknown target, or LLVM was built without it, or this machine cannot run it.
     Target(String),
     /// An instruction could not be built: operands of the wrong type, or no insertion point.
     Build(String),

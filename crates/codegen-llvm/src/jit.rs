@@ -1,19 +1,19 @@
 #![allow(unsafe_code, reason = "ORC is reached through LLVM's C API and calls code we generated")]
-//! Objects linked into this process, and unlinked again.
+//! The JIT: links objects into this process and unlinks them.
 //!
-//! A [`Jit`] is one ORC session. [`Jit::load`] links an object file into a namespace of its own
-//! (a `JITDylib`), so objects may define the same names; what an object does not define, such as
-//! `memcpy` or `expf`, comes from the process. Dropping the [`LoadedCode`] frees its memory.
-//! A search that tries a million candidates in one process depends on that.
+//! A [`Jit`] is one ORC session. [`Jit::load`] links an object file into its own namespace (a
+//! `JITDylib`), so objects may define the same names. Undefined symbols, such as `memcpy` or
+//! `expf`, come from the process. Dropping the [`LoadedCode`] frees its memory. A search that tries
+//! a million candidates in one process depends on that.
 //!
-//! ORC cannot delete a namespace through the C API, so emptied ones are used again: a session
-//! has as many as were ever loaded at the same time.
+//! ORC cannot delete a namespace through the C API, so empty ones are reused: a session has as many
+//! as were ever loaded at the same time.
 //!
 //! # Threads
 //!
-//! [`Jit`] is a handle that may be cloned and used from any thread: ORC guards its session with a
-//! lock, and our list of empty namespaces is behind another. [`LoadedCode`] may be shared as
-//! well. Linking happens in the thread that first asks for a symbol.
+//! [`Jit`] is a handle that may be cloned and used from any thread: ORC's session and the list of
+//! empty namespaces have locks. [`LoadedCode`] may be shared as well. Linking happens in the thread
+//! that first requests a symbol.
 
 use std::ffi::{CStr, CString, c_void};
 use std::mem;
@@ -51,31 +51,31 @@ impl Jit {
         Ok(Self { session: Arc::new(Session::new()?) })
     }
 
-    /// Links an object file. References are resolved when a symbol is first asked for.
+    /// Links an object file. References are resolved when a symbol is first requested.
     ///
     /// # Errors
     ///
-    /// If the bytes are not an object file of this machine.
+    /// The bytes are not an object file of this machine.
     pub fn load(&self, object: &[u8]) -> Result<LoadedCode> {
         check_machine(object)?;
         let dylib = self.session.take_dylib()?;
-        // From here on a failure gives the namespace back, by dropping `code`.
+        // From here on, dropping `code` returns the namespace after a failure.
         let code = LoadedCode { session: Arc::clone(&self.session), dylib };
         self.session.add_object(dylib, object)?;
         Ok(code)
     }
 
-    /// Compiles a module and links the object: the path of a kernel that is shipped.
+    /// Compiles a module and links the object, as for a kernel that is shipped.
     ///
     /// # Errors
     ///
-    /// If the module is not well-formed or does not compile or link.
+    /// The module is not well-formed or does not compile or link.
     pub fn load_module(&self, module: &Module<'_>, machine: &TargetMachine) -> Result<LoadedCode> {
         self.load(&object::object(module, machine)?)
     }
 }
 
-/// An object linked into this process until it is dropped.
+/// An object that is linked into this process until it is dropped.
 #[derive(Debug)]
 pub struct LoadedCode {
     session: Arc<Session>,
@@ -88,7 +88,7 @@ impl LoadedCode {
     ///
     /// # Errors
     ///
-    /// If there is no such symbol, or the object refers to something that is not there.
+    /// There is no such symbol, or the object has an undefined reference.
     pub fn symbol(&self, name: &str) -> Result<*const c_void> {
         self.session.lookup(self.dylib, name)
     }
@@ -97,7 +97,7 @@ impl LoadedCode {
     ///
     /// # Errors
     ///
-    /// If there is no such symbol, or `F` does not have the size of a function pointer.
+    /// There is no such symbol, or `F` does not have the size of a function pointer.
     ///
     /// # Safety
     ///
@@ -119,7 +119,7 @@ impl Drop for LoadedCode {
     }
 }
 
-/// A namespace of the session that it was made by.
+/// A namespace of a session.
 #[derive(Debug, Clone, Copy)]
 struct Dylib(LLVMOrcJITDylibRef);
 
@@ -128,7 +128,7 @@ unsafe impl Send for Dylib {}
 // SAFETY: as above.
 unsafe impl Sync for Dylib {}
 
-/// The messages that ORC reports beside the errors that it returns.
+/// The messages that ORC reports in addition to returned errors.
 type Reports = Mutex<Vec<String>>;
 
 #[derive(Debug)]
@@ -237,8 +237,8 @@ impl Session {
             );
         }
         let result = receiver.recv().unwrap_or_else(|_| Err(Error::Link("no answer".into())));
-        // The reports say what was missing, the error only that something was. If lookups fail in
-        // several threads at once, a message may end up in the error of another.
+        // The reports name the missing symbols; the error only says that there are some. If lookups
+        // fail in several threads at once, a message may be attached to the wrong error.
         let reports = mem::take(&mut *lock(&self.reports));
         result.map_err(|error| match (error, reports.is_empty()) {
             (Error::Link(_), false) => Error::Link(reports.join("; ")),
@@ -246,7 +246,7 @@ impl Session {
         })
     }
 
-    /// Frees what is linked into a namespace and keeps the namespace for later.
+    /// Frees the code in a namespace and keeps the namespace for reuse.
     fn empty(&self, dylib: Dylib) {
         // SAFETY: the namespace belongs to this session. Pointers into its code are not used any
         // more: that is the contract of `LoadedCode`.
@@ -263,12 +263,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: nobody else has a reference to the session. There is nobody to tell an error.
+        // SAFETY: there is no other reference to the session. An error cannot be reported.
         let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.lljit) });
     }
 }
 
-/// The linker would take code of any processor it knows.
+/// The linker would accept code of any known CPU.
 fn check_machine(object: &[u8]) -> Result<()> {
     /// `e_machine` of this machine in the header of an ELF file.
     const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
@@ -297,11 +297,11 @@ extern "C" fn found(
         let address = unsafe { (*pairs).Sym.Address };
         Ok(ptr::with_exposed_provenance(address as usize))
     });
-    // The receiver waits for us, so that it cannot be gone.
+    // The receiver waits for this call, so it exists.
     let _ = sender.send(result);
 }
 
-/// Keeps what ORC would otherwise print.
+/// Collects messages that ORC would print.
 extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
     // SAFETY: `reports` is the box of the session that calls us.
     let reports = unsafe { &*reports.cast::<Reports>() };
@@ -310,7 +310,7 @@ extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
     }
 }
 
-/// Takes over an error of LLVM.
+/// Takes ownership of an LLVM error.
 fn check(error: LLVMErrorRef) -> Result<()> {
     if error.is_null() {
         return Ok(());
@@ -329,7 +329,7 @@ fn c_string(name: &str) -> Result<CString> {
     CString::new(name).map_err(|_| Error::Link(format!("`{name:?}` holds a NUL character")))
 }
 
-/// Nothing that is done under our locks can panic half-way.
+/// No code under these locks can panic half-way.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "calls generated code with pointers that the caller vouches for")]
-//! A compiled kernel that can be called.
+//! [`JitKernel`]: a compiled kernel that can be called.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -18,23 +18,23 @@ pub struct JitKernel {
     prepare: Option<abi::KernelFn>,
     interface: Interface,
     load_time: Duration,
-    /// Frees the code when it goes.
+    /// Frees the code when dropped.
     _code: LoadedCode,
 }
 
 impl JitKernel {
-    /// Links an object into this process, of which somebody knows how it is called.
+    /// Links an object with a known interface into this process.
     ///
     /// # Errors
     ///
-    /// If the object does not link, or does not have the functions of the interface.
+    /// The object does not link, or lacks the functions of the interface.
     pub fn load(jit: &Jit, interface: &Interface, object: &[u8]) -> Result<Self> {
         let start = Instant::now();
         let code = jit.load(object)?;
         let function = |function: Function| {
             // SAFETY: emitters give both functions the type of the C interface, and the pointers live
-            // as long as the code, in one structure. An object that lies about it harms whoever calls
-            // it, who has to vouch for the object.
+            // as long as the code, in one structure. An object that violates this harms its callers.
+            // They have to vouch for the object.
             unsafe { code.function::<abi::KernelFn>(&interface.function(function)) }
         };
         let call = function(Function::Compute)?;
@@ -43,7 +43,7 @@ impl JitKernel {
         Ok(Self { call, prepare, interface, load_time, _code: code })
     }
 
-    /// How it is called.
+    /// The calling convention.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
@@ -54,7 +54,7 @@ impl JitKernel {
     ///
     /// # Errors
     ///
-    /// If the number of buffers is wrong.
+    /// The number of buffers is wrong.
     ///
     /// # Safety
     ///
@@ -62,7 +62,7 @@ impl JitKernel {
     ///   the buffer's bytes, aligned to its elements and initialised if it is read; outputs are
     ///   valid for writes and overlap nothing.
     /// - `workspace` is valid for the bytes of [`Interface::workspace`] for the workers of the pool, is
-    ///   aligned to 64 bytes and used by nobody else. It may be null if no bytes are needed.
+    ///   aligned to 64 bytes and not used elsewhere. It may be null if no bytes are needed.
     /// - `pool` is null or a pool that keeps what [`abi::Pool`] says.
     /// - The object keeps to its interface.
     pub unsafe fn call(
@@ -76,11 +76,11 @@ impl JitKernel {
         Ok(unsafe { (self.call)(buffers.as_ptr(), workspace, pool) })
     }
 
-    /// Fills the prepared buffers, if there are any.
+    /// Fills the prepared buffers, if any.
     ///
     /// # Errors
     ///
-    /// If the number of buffers is wrong.
+    /// The number of buffers is wrong.
     ///
     /// # Safety
     ///
@@ -107,7 +107,7 @@ impl JitKernel {
         Err(Error::Link(format!("the kernel takes {taken} buffers, not {given}")))
     }
 
-    /// How long linking took.
+    /// The time that linking took.
     #[must_use]
     pub fn load_time(&self) -> Duration {
         self.load_time

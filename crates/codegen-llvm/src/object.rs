@@ -1,7 +1,7 @@
-//! A module as object file, assembly text or IR text.
+//! Writes a module as object file, assembly or IR text.
 //!
-//! The same object goes to the [JIT](crate::jit) and to a linker, so what is measured is what is
-//! shipped. The functions verify the module first: code generators abort on malformed IR.
+//! The [JIT](crate::jit) and linkers receive the same object, so measurements apply to shipped
+//! code. The functions verify the module first, because code generators abort on malformed IR.
 
 use inkwell::module::Module;
 use inkwell::targets::{FileType, TargetMachine};
@@ -11,20 +11,20 @@ use crate::passes;
 
 /// The relocatable object file of a module.
 ///
-/// Code generation rewrites the module on its way: this is the last thing to do with it.
+/// Code generation modifies the module: do this last.
 ///
 /// # Errors
 ///
-/// If the module is not well-formed, or the code generator refuses it.
+/// The module is not well-formed, or the code generator rejects it.
 pub fn object(module: &Module<'_>, machine: &TargetMachine) -> Result<Vec<u8>> {
     generate(module, machine, FileType::Object)
 }
 
-/// The assembly text of a module, which stays as it is.
+/// The assembly text of a module, which is not modified.
 ///
 /// # Errors
 ///
-/// If the module is not well-formed, or the code generator refuses it.
+/// The module is not well-formed, or the code generator rejects it.
 pub fn assembly(module: &Module<'_>, machine: &TargetMachine) -> Result<String> {
     // Cloning an invalid module crashes LLVM.
     passes::verify(module)?;

@@ -1,23 +1,24 @@
-//! How code is generated: what whoever compiles may choose.
+//! Code-generation options.
 
 use inkwell::OptimizationLevel;
 
 use crate::passes;
 
-/// How code is generated.
+/// Code-generation options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Options {
-    /// The passes between emission and code generation, as `opt -passes=` takes them.
+pub struct CodegenOptions {
+    /// The pass pipeline between emission and code generation, in the syntax of `opt -passes=`.
     pub pipeline: String,
-    /// How hard the code generator tries.
+    /// The optimization level of the code generator.
     pub level: CodegenLevel,
-    /// Whether the exported functions are for the library alone that they are linked into: a shared
-    /// library does not export them.
+    /// Whether exported functions have hidden visibility: a shared library that links them does not
+    /// export them.
     pub hidden: bool,
 }
 
-/// How hard the code generator tries. There is no level 0: it does not allocate registers.
+/// The optimization level of the code generator. O0 is missing because it does not allocate
+/// registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CodegenLevel {
     /// O1.
@@ -29,7 +30,7 @@ pub enum CodegenLevel {
     O3,
 }
 
-impl Default for Options {
+impl Default for CodegenOptions {
     fn default() -> Self {
         Self {
             pipeline: passes::DEFAULT_PIPELINE.into(),

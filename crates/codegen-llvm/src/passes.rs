@@ -1,8 +1,8 @@
-//! The optimisation passes between emission and code generation.
+//! LLVM passes between emission and code generation.
 //!
-//! Kernels are emitted the way the machine should run them, so the passes only tidy up: `sroa`
-//! turns stack slots into registers, `early-cse` shares address arithmetic. LLVM's `default<O3>`
-//! takes several times as long and its loop passes undo register tiles.
+//! Kernels are emitted in their final form, so the passes only clean up: `sroa` turns stack slots
+//! into registers, `early-cse` shares address arithmetic. LLVM's `default<O3>` takes several times
+//! as long and its loop passes undo register tiles.
 
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
@@ -10,17 +10,17 @@ use inkwell::targets::TargetMachine;
 
 use crate::error::{Error, Result};
 
-/// The pipeline that kernels go through, in the syntax of `opt -passes=`.
+/// The default pipeline, in the syntax of `opt -passes=`.
 pub const DEFAULT_PIPELINE: &str = "sroa,early-cse";
 
 /// Verifies a module, then runs a pipeline over it.
 ///
-/// Verification comes first because passes and code generators may abort the process on IR that
-/// is not well-formed.
+/// Verification comes first because passes and code generators may abort the process on malformed
+/// IR.
 ///
 /// # Errors
 ///
-/// If the module is not well-formed or the pipeline cannot be parsed.
+/// The module is not well-formed or the pipeline cannot be parsed.
 pub fn run(module: &Module<'_>, machine: &TargetMachine, pipeline: &str) -> Result<()> {
     verify(module)?;
     if pipeline.contains('\0') {
@@ -35,7 +35,7 @@ pub fn run(module: &Module<'_>, machine: &TargetMachine, pipeline: &str) -> Resu
 ///
 /// # Errors
 ///
-/// If it is not.
+/// The module is not well-formed.
 pub fn verify(module: &Module<'_>) -> Result<()> {
     module.verify().map_err(|message| Error::Verify(message.to_string_lossy().into()))
 }

@@ -1,4 +1,6 @@
-//! What LLVM has to know of a processor: triple, name and features. All else is in [`Cpu`].
+//! [`Processor`]: LLVM's description of a CPU: triple, name and features.
+//!
+//! All other properties are in [`Cpu`].
 
 use std::fmt;
 use std::sync::Once;
@@ -19,19 +21,19 @@ const X86_64_V3: &str = "sse3 ssse3 sse4.1 sse4.2 popcnt avx avx2 bmi bmi2 f16c 
 const X86_64_V4: &str = "sse3 ssse3 sse4.1 sse4.2 popcnt avx avx2 bmi bmi2 f16c fma lzcnt movbe \
                          avx512f avx512bw avx512cd avx512dq avx512vl";
 
-/// A processor to generate code for.
+/// A CPU to generate code for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Processor {
     cpu: Cpu,
     triple: String,
     model: String,
     features: String,
-    /// What LLVM takes the model to have beyond the features that are named.
+    /// The features that LLVM implies for the model, beyond the named ones.
     implied: &'static str,
 }
 
 impl Processor {
-    /// What LLVM has to know of a processor. Of this machine's it knows more than anybody asks.
+    /// LLVM's description of a CPU. For this machine, LLVM knows the exact model.
     #[must_use]
     pub fn of(cpu: &Cpu) -> Self {
         const X86: &str = "x86_64-unknown-linux-gnu";
@@ -45,8 +47,8 @@ impl Processor {
                 implied: "",
             };
         }
-        // A model and all that LLVM may use of it belong together: code that asks for less than it uses ends a
-        // program without a word.
+        // The model and the features that LLVM implies for it belong together: code with undeclared
+        // requirements would crash without a message.
         let (triple, model, implied) = match cpu.isa() {
             VectorIsa::Sse => (X86, "x86-64", ""),
             VectorIsa::Avx2 => (X86, "haswell", X86_64_V3),
@@ -58,25 +60,25 @@ impl Processor {
         Self { cpu: cpu.clone(), triple, model, features: features.join(","), implied }
     }
 
-    /// This machine's.
+    /// The CPU of this machine.
     ///
     /// # Errors
     ///
-    /// If the machine is neither x86-64 nor AArch64.
+    /// The machine is neither x86-64 nor AArch64.
     pub fn native() -> Result<Self> {
         Ok(Self::of(&Cpu::native()?))
     }
 
-    /// The one of a target's name.
+    /// The CPU of a named target.
     ///
     /// # Errors
     ///
-    /// If there is no such target, or it is no processor.
+    /// There is no such target, or it is not a CPU.
     pub fn named(name: &str) -> Result<Self> {
         Ok(Self::try_from(&Target::named(name)?)?)
     }
 
-    /// The processor that code is generated for.
+    /// The CPU.
     #[must_use]
     pub fn cpu(&self) -> &Cpu {
         &self.cpu
@@ -100,27 +102,27 @@ impl Processor {
         &self.features
     }
 
-    /// LLVM's names of the features that code for the target may use.
+    /// LLVM's names of the features that generated code may use.
     pub fn needs(&self) -> impl Iterator<Item = &str> {
         let given = self.features.split(',').filter_map(|feature| feature.strip_prefix('+'));
         given.chain(self.implied.split_whitespace())
     }
 
-    /// LLVM's code generator for the target: position-independent code, optimised at O2.
+    /// LLVM's code generator for the target: position-independent code, optimized at O2.
     ///
     /// # Errors
     ///
-    /// If LLVM was built without the target.
+    /// LLVM was built without the target.
     pub fn machine(&self) -> Result<TargetMachine> {
         self.machine_at(OptimizationLevel::Default)
     }
 
-    /// [`Processor::machine`] at another level of code generation. Below `Less` (O1) registers
-    /// are not allocated well enough for anything but debugging.
+    /// [`Processor::machine`] at another optimization level. Below `Less` (O1), register allocation
+    /// is only good enough for debugging.
     ///
     /// # Errors
     ///
-    /// If LLVM was built without the target.
+    /// LLVM was built without the target.
     pub fn machine_at(&self, level: OptimizationLevel) -> Result<TargetMachine> {
         initialize();
         let triple = TargetTriple::create(&self.triple);
@@ -138,17 +140,17 @@ impl Processor {
             .ok_or_else(|| Error::Target(format!("LLVM has no code generator for {self}")))
     }
 
-    /// Gives a module the triple and the data layout of the machine, which the optimiser and the
-    /// code generator have to agree on. Call it before anything is emitted into the module.
+    /// Sets a module's triple and data layout, on which optimizer and code generator must agree.
+    /// Call it before emitting anything into the module.
     pub fn prepare(&self, module: &Module<'_>, machine: &TargetMachine) {
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());
     }
 
-    /// Marks a function as compiled for the processor.
+    /// Sets the target attributes of a function.
     ///
-    /// LLVM tunes several AVX-512 processors for vectors of 256 bits, because the first of them
-    /// ran slower with wide ones; without `prefer-vector-width` it may split what we emit.
+    /// LLVM tunes several AVX-512 CPUs for 256-bit vectors, because the first ones were slower with
+    /// wide ones; without `prefer-vector-width` it may split vectors.
     pub fn annotate(&self, function: FunctionValue<'_>) {
         let context = function.get_type().get_context();
         let bits = (8 * self.cpu.vector_bytes()).to_string();
@@ -188,12 +190,12 @@ impl fmt::Display for Processor {
     }
 }
 
-/// A string of LLVM's, which are UTF-8 in every case that is not a bug.
+/// A string of LLVM's, which is always UTF-8.
 fn owned(text: &std::ffi::CStr) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// Registers the code generators with LLVM, once.
+/// Registers LLVM's code generators, once.
 pub(crate) fn initialize() {
     static INITIALIZED: Once = Once::new();
     INITIALIZED.call_once(|| {
@@ -217,7 +219,7 @@ mod tests {
         }
     }
 
-    /// `out = a * b` on as many floats as a register holds.
+    /// `out = a * b` on one register of floats.
     fn product_assembly(cpu: &Cpu) -> String {
         let target = Processor::of(cpu);
         let machine = target.machine().unwrap();

@@ -1,23 +1,23 @@
-//! [`Api`]: an API that devices are programmed by, as the registry knows it.
+//! [`Api`]: a registry entry for an API such as OpenCL or CUDA.
 
 use tensorwright_machine::GpuApi;
 
 use crate::{Description, Device, DeviceError};
 
-/// An API that devices are programmed by.
+/// A registry entry for an API.
 pub(crate) struct Api {
-    /// Which one.
+    /// The API.
     pub(crate) api: GpuApi,
-    /// The first part of the names of its devices.
+    /// The prefix of its device names.
     pub(crate) word: &'static str,
     /// Its devices, in the order of their numbers.
     pub(crate) list: fn() -> Result<Vec<Description>, DeviceError>,
-    /// Opens the device of a number.
+    /// Opens a device by number.
     pub(crate) open: fn(usize) -> Result<Box<dyn Device>, DeviceError>,
 }
 
 impl Api {
-    /// The number of the device of a name, if it is one of this API's.
+    /// The number of a device, given its name, if it belongs to this API.
     pub(crate) fn number(&self, name: &str) -> Option<usize> {
         match name.strip_prefix(self.word)? {
             "" => Some(0),

@@ -1,28 +1,28 @@
-//! [`BuildLog`]: what a compiler said about a text, and where.
+//! [`BuildLog`]: compiler messages and their locations.
 
 use std::fmt;
 
-/// What a compiler said about a text.
+/// The messages of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildLog {
     text: String,
     first_error: Option<BuildLine>,
 }
 
-/// A line of the text that a compiler refuses.
+/// A source line with a compile error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildLine {
     /// The number of the line, from one.
     pub line: usize,
     /// The line.
     pub source: String,
-    /// What is wrong with it.
+    /// The error message.
     pub message: String,
 }
 
 impl BuildLog {
-    /// What a compiler said about a source text. Compilers write places as `name:line:column: error:`
-    /// (PoCL, Intel, NVIDIA's OpenCL) or `name(line): error:` (NVRTC).
+    /// The compiler messages for a source text. Compilers write locations as `name:line:column:
+    /// error:` (PoCL, Intel, NVIDIA's OpenCL) or `name(line): error:` (NVRTC).
     #[must_use]
     pub fn new(text: impl Into<String>, source: &str) -> Self {
         let text = text.into();
@@ -30,22 +30,22 @@ impl BuildLog {
         Self { text, first_error }
     }
 
-    /// All that it said.
+    /// The whole text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.text.trim_end()
     }
 
-    /// The first line that it refuses, if that can be told.
+    /// The first line with an error, if it can be determined.
     #[must_use]
     pub fn first_error(&self) -> Option<&BuildLine> {
         self.first_error.as_ref()
     }
 }
 
-/// The place and the message of a line of a log that reports an error.
+/// The location and message of a log line that reports an error.
 fn read(line: &str, source: &str) -> Option<BuildLine> {
-    // PoCL puts the word before the place, the others behind it.
+    // PoCL writes the word before the location, others after it.
     let (place, message) = match line.strip_prefix("error: ") {
         Some(rest) => rest.split_once(": ")?,
         None => line.split_once("error: ")?,

@@ -1,7 +1,7 @@
-//! Deadlines of launches, and who may end the wait for one.
+//! Deadlines and interrupts of launches.
 //!
-//! No API can stop a kernel. Whoever waits for one that does not end gets an error instead, and the device is of no use
-//! to the process from then on: the kernel still has its queue and its memory.
+//! No API can stop a kernel. Waiting for a kernel that does not end fails with an error, and the
+//! process cannot use the device any more: the kernel still occupies its queue and memory.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 
 use crate::DeviceError;
 
-/// How long a launch may take unless somebody says otherwise.
+/// The default deadline of a launch.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long nobody asks whether to go on waiting.
+/// The time before the first interrupt poll.
 const SLICE: Duration = Duration::from_millis(100);
 
 static MILLISECONDS: AtomicU64 = AtomicU64::new(DEFAULT_DEADLINE.as_millis() as u64);
 static INTERRUPT: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Sets how long the launches of a call may take, for all devices of this process.
+/// Sets the deadline for the launches of a call, for all devices of this process.
 pub fn set_deadline(deadline: Duration) {
     let milliseconds = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
     MILLISECONDS.store(milliseconds, Ordering::Relaxed);
 }
 
-/// How long the launches of a call may take.
+/// The deadline for the launches of a call.
 #[must_use]
 pub fn deadline() -> Duration {
     Duration::from_millis(MILLISECONDS.load(Ordering::Relaxed))
 }
 
-/// Sets what is asked ten times a second while this process waits for a launch: whether to give up. The first one
-/// counts.
+/// Sets the callback that is polled ten times a second while this process waits for a launch; it
+/// returns whether to give up. Only the first call has an effect.
 pub fn set_interrupt(interrupt: fn() -> bool) {
     let _ = INTERRUPT.set(interrupt);
 }
 
-/// Why a wait ended.
+/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     Over,
@@ -45,7 +45,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// The error of a kernel on a device that was not waited for to the end.
+    /// The error for a kernel that did not end in time.
     pub(crate) fn ended(self, device: &str, kernel: &str) -> Result<(), DeviceError> {
         let (device, kernel) = (device.to_owned(), kernel.to_owned());
         match self {
@@ -56,7 +56,7 @@ impl Wait {
     }
 }
 
-/// Waits until something is over, which is asked with how long it may take to answer.
+/// Waits until `is_over` returns true; its argument is the time that it may block.
 pub(crate) fn wait<E>(mut is_over: impl FnMut(Duration) -> Result<bool, E>) -> Result<Wait, E> {
     let (start, deadline) = (Instant::now(), deadline());
     loop {

@@ -1,42 +1,42 @@
-//! [`Description`]: what a device is, as its runtime tells.
+//! [`Description`]: the properties of a device.
 
 use std::fmt;
 
 use tensorwright_machine::Gpu;
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Description {
-    /// What runs it: `Portable Computing Language`, `NVIDIA CUDA`.
+    /// The platform: `Portable Computing Language`, `NVIDIA CUDA`.
     pub platform: String,
-    /// The version of the API that it has.
+    /// The version of the API.
     pub version: String,
-    /// The version of its driver.
+    /// The version of the driver.
     pub driver: String,
-    /// What kind of device it is.
+    /// The kind of device.
     pub kind: DeviceKind,
-    /// Its name among devices, its model, and what schedules have to know of it.
+    /// The name, model and properties for scheduling.
     pub gpu: Gpu,
-    /// What it refuses.
+    /// The limits.
     pub limits: Limits,
-    /// Whether kernels can work on the memory of this process ([`Device::adopt`](crate::Device::adopt)), not
-    /// on a copy.
+    /// Whether kernels can access the memory of this process
+    /// ([`Device::adopt`](crate::Device::adopt)) without a copy.
     pub shares_memory: bool,
 }
 
-/// What kind of device it is.
+/// The kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceKind {
-    /// A graphics processor.
+    /// A GPU.
     Gpu,
-    /// Something that is neither of the others.
+    /// Another accelerator.
     Accelerator,
-    /// The processor of this machine: what it takes says nothing about graphics processors.
+    /// The CPU of this machine: its timings do not apply to GPUs.
     Cpu,
 }
 
-/// What a device refuses, beside what [`Gpu`] says.
+/// Limits of a device beyond those of [`Gpu`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -51,7 +51,7 @@ pub struct Limits {
 }
 
 impl Description {
-    /// The name that [`open`](crate::open) takes.
+    /// The name that [`open`](crate::open) accepts.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.gpu.name

@@ -1,4 +1,4 @@
-//! [`Device`]: the one interface to devices of all APIs.
+//! [`Device`]: the common interface of all device APIs.
 
 use std::any::Any;
 use std::fmt;
@@ -9,65 +9,65 @@ use tensorwright_schedule::interface::Function;
 
 use crate::{Description, DeviceError, DeviceProgram, LaunchPlan};
 
-/// A device that programs run on, with one queue: what it is asked for happens in order.
+/// A device with one in-order command queue.
 ///
-/// Memory and programs belong to the device that made them, and are given back when they are dropped. All
-/// calls return when what they ask for is done.
+/// Memory and programs belong to the device that created them, and are released when dropped. All
+/// calls are synchronous.
 pub trait Device: Send {
-    /// What it is.
+    /// The properties.
     fn describe(&self) -> &Description;
 
-    /// Compiles a program and makes its kernels ready to be launched. Its limits are checked before, and
-    /// those of its compiled kernels after.
+    /// Compiles a program and prepares its kernels. The program's limits are checked before, and
+    /// those of the compiled kernels after.
     ///
     /// # Errors
-    /// If the compiler refuses the text, if text and launches contradict each other, or if the device has not what
-    /// they ask for.
+    /// If compilation fails, if text and launches are inconsistent, or if they exceed the device's
+    /// limits.
     fn load(&mut self, program: &DeviceProgram) -> Result<Loaded, DeviceError>;
 
-    /// Memory of so many bytes, with anything in it.
+    /// Allocates uninitialized memory.
     ///
     /// # Errors
-    /// If there is not so much.
+    /// There is not enough memory.
     fn allocate(&mut self, bytes: u64) -> Result<Memory, DeviceError>;
 
-    /// Memory that is a part of other memory, which stays as long as the part does.
+    /// A part of other memory, which it keeps alive.
     ///
     /// # Errors
-    /// If the part is not inside, or the device cannot begin memory at the offset.
+    /// The part is out of bounds, or its offset is not supported.
     fn part(&mut self, of: &Memory, offset: u64, bytes: u64) -> Result<Memory, DeviceError>;
 
-    /// Memory of this process as memory of the device, which keeps it. Where
-    /// [`Description::shares_memory`] holds, kernels work on these very bytes, so that pages beside them that
-    /// cannot be accessed end a process in which a kernel leaves them.
+    /// Makes host memory available as device memory, which takes ownership. If
+    /// [`Description::shares_memory`] holds, kernels access these very bytes, so inaccessible guard
+    /// pages next to them crash a process whose kernel accesses memory out of bounds.
     ///
     /// # Errors
-    /// If the device cannot do that.
+    /// The device does not support that.
     fn adopt(&mut self, memory: Box<dyn HostMemory>) -> Result<Memory, DeviceError>;
 
-    /// Writes bytes from an offset on.
+    /// Writes bytes at an offset.
     ///
     /// # Errors
-    /// If they do not fit, or the device refuses.
+    /// They do not fit, or the device reports an error.
     fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError>;
 
-    /// Reads bytes from an offset on.
+    /// Reads bytes at an offset.
     ///
     /// # Errors
-    /// If there are not so many, or the device refuses.
+    /// The range is out of bounds, or the device reports an error.
     fn download(&mut self, from: &Memory, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Launches all kernels of a function, in order, and waits for the last one. What they take is measured by the
-    /// events of the device.
+    /// Launches all kernels of a function, in order, and waits for the last one. The device's
+    /// events measure the times.
     ///
     /// # Errors
-    /// If an argument is missing or too small, if a launch fails, or if the device goes away. If the
-    /// [deadline](crate::deadline()) is over first, this and every later call of the device is
+    /// If an argument is missing or too small, if a launch fails, or if the device is lost. If the
+    /// [deadline](crate::deadline()) passes first, this and every later call of the device is
     /// [late](DeviceError::Late).
     ///
     /// # Safety
-    /// The kernels must keep to the program's interface: whatever they access lies in their arguments, and
-    /// inputs are only read. A device that shares memory with this process checks nothing of that.
+    /// The kernels must respect the program's interface: they only access their arguments, and only
+    /// read inputs. A device that shares memory with this process checks none of that.
     #[allow(unsafe_code, reason = "runs code that nothing is known of")]
     unsafe fn launch(
         &mut self,
@@ -76,32 +76,31 @@ pub trait Device: Send {
         arguments: &Arguments<'_>,
     ) -> Result<Elapsed, DeviceError>;
 
-    /// What it can do with memory and streams of other libraries; `None` if its API has no addresses that they could
-    /// name.
+    /// Interoperability with memory and streams of other libraries; `None` if the API has no
+    /// addresses for it.
     fn streams(&mut self) -> Option<&mut dyn Streams> {
         None
     }
 }
 
-/// A stream of another library, by the handle that the API of the device has for it. What it is asked for happens in
-/// order.
+/// A stream of another library, as the API's handle. Its commands run in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamHandle(pub u64);
 
-/// What a [`Device`] can do for other libraries of this process that use it too. Nothing is waited for
-/// unless it is said.
+/// Interoperability of a [`Device`] with other libraries of this process. Calls do not wait unless
+/// documented.
 #[allow(unsafe_code, reason = "works on addresses that others name")]
 pub trait Streams {
-    /// Memory on the device that another library owns. It is not given back when it is dropped.
+    /// Device memory of another library. Dropping it does not release the memory.
     ///
     /// # Safety
-    /// There are so many bytes at the address, and they stay valid while anything that was asked for uses them.
+    /// The range at the address is valid until all commands that use it are done.
     unsafe fn borrow(&mut self, address: u64, bytes: u64) -> Memory;
 
-    /// Writes bytes from the beginning on, in the order of a stream.
+    /// Writes bytes at the start, in stream order.
     ///
     /// # Errors
-    /// If they do not fit, or the device refuses.
+    /// They do not fit, or the device reports an error.
     fn upload_on(
         &mut self,
         stream: StreamHandle,
@@ -109,14 +108,14 @@ pub trait Streams {
         bytes: &[u8],
     ) -> Result<(), DeviceError>;
 
-    /// Launches all kernels of a function, in the order of a stream.
+    /// Launches all kernels of a function, in stream order.
     ///
     /// # Errors
-    /// If an argument is missing or too small, or if a launch is refused. What happens later is reported by who
-    /// waits.
+    /// If an argument is missing or too small, or if a launch is rejected. Later failures are
+    /// reported when waiting.
     ///
     /// # Safety
-    /// As that of [`Device::launch`]; and the stream is one of the device.
+    /// As for [`Device::launch`]; and the stream belongs to the device.
     unsafe fn launch_on(
         &mut self,
         stream: StreamHandle,
@@ -125,47 +124,47 @@ pub trait Streams {
         arguments: &Arguments<'_>,
     ) -> Result<(), DeviceError>;
 
-    /// Waits for all that was asked of a stream.
+    /// Waits for all commands of a stream.
     ///
     /// # Errors
-    /// If something that was asked for failed.
+    /// A command failed.
     fn wait_for(&mut self, stream: StreamHandle) -> Result<(), DeviceError>;
 }
 
-/// Memory of this process that a device may take over.
+/// Host memory that a device may own.
 ///
 /// # Safety
-/// [`start`](Self::start) must be the same on each call, and [`len`](Self::len) bytes from there on must stay
-/// valid for reads, and for writes unless it [is read-only](Self::is_read_only), until it is dropped; nobody else may
-/// access them.
+/// [`start`](Self::start) must be the same on each call, and [`len`](Self::len) bytes from there
+/// must stay valid for reads, and for writes unless it [is read-only](Self::is_read_only), until it
+/// is dropped. No other code may access them.
 #[allow(unsafe_code, reason = "what the implementor promises cannot be checked")]
 pub unsafe trait HostMemory: Send {
-    /// Where it starts.
+    /// The address.
     fn start(&self) -> *mut u8;
-    /// How many bytes it has.
+    /// The number of bytes.
     fn len(&self) -> usize;
-    /// Whether it has no bytes.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Whether it cannot be written.
+    /// Whether it is read-only.
     fn is_read_only(&self) -> bool;
 }
 
-/// Whose memory and programs are: a device, from when it is opened to when it is dropped. What one device has made
-/// means nothing to another, even of the same API.
+/// The device that owns memory and programs, from opening to dropping it. Other devices cannot use
+/// them, even with the same API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner(u64);
 
 impl Owner {
-    /// One that is no other.
+    /// A new, unique owner.
     pub(crate) fn new() -> Self {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         Self(OPENED.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// What a device made, which no other can use.
+/// An object of one device, which other devices cannot use.
 struct Owned {
     owner: Owner,
     inner: Box<dyn Any + Send>,
@@ -176,7 +175,7 @@ impl Owned {
         Self { owner, inner: Box::new(inner) }
     }
 
-    /// It, if a device made it; `what` is said of another's.
+    /// The object, if it belongs to the owner; `what` names it in errors.
     fn of<T: 'static>(
         &self,
         owner: Owner,
@@ -195,18 +194,18 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Memory that a device made.
+    /// Memory that a device allocated.
     pub(crate) fn new(bytes: u64, owner: Owner, inner: impl Any + Send) -> Self {
         Self { bytes, owned: Owned::new(owner, inner) }
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What a device made, if it was this one.
+    /// The device's representation, if the memory belongs to the owner.
     pub(crate) fn inner<T: 'static>(
         &self,
         owner: Owner,
@@ -215,7 +214,7 @@ impl Memory {
         self.owned.of(owner, of, "memory")
     }
 
-    /// Checks that some bytes from an offset on are inside.
+    /// Checks that a range is in bounds.
     pub(crate) fn check(
         &self,
         of: &Description,
@@ -259,7 +258,7 @@ impl Loaded {
         &self.program
     }
 
-    /// What a device made, if it was this one.
+    /// The device's representation, if the program belongs to the owner.
     pub(crate) fn inner<T: 'static>(
         &self,
         owner: Owner,
@@ -268,7 +267,7 @@ impl Loaded {
         self.owned.of(owner, of, "program")
     }
 
-    /// The launches of a function, with their places among all.
+    /// The launches of a function, with their positions among all.
     pub(crate) fn launches(
         &self,
         function: Function,
@@ -284,7 +283,7 @@ impl fmt::Debug for Loaded {
     }
 }
 
-/// What the kernels of a program are passed.
+/// The arguments of a program's kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct Arguments<'a> {
     /// Memory for each parameter of the interface, in order.
@@ -299,13 +298,15 @@ pub struct Arguments<'a> {
 pub const STATUS_BYTES: u64 = 4;
 
 impl Arguments<'_> {
-    /// Checks that there is as much memory as the interface says.
+    /// Checks that the sizes match the interface.
     pub(crate) fn check(&self, of: &Description, loaded: &Loaded) -> Result<(), DeviceError> {
         let program = loaded.program();
         let parameters = &program.interface.parameters;
         if parameters.len() != self.parameters.len() {
             let (given, wanted) = (self.parameters.len(), parameters.len());
-            return Err(of.mismatch(format!("{given} tensors are given and {wanted} are taken")));
+            return Err(
+                of.mismatch(format!("{given} tensors were passed, but {wanted} are expected"))
+            );
         }
         let tensors = parameters.iter().zip(self.parameters);
         let tensors = tensors.map(|(parameter, memory)| {
@@ -323,24 +324,24 @@ impl Arguments<'_> {
         Ok(())
     }
 
-    /// What a launch is passed, in order.
+    /// The arguments of a launch, in order.
     pub(crate) fn of<'s>(&'s self, launch: &'s LaunchPlan) -> impl Iterator<Item = &'s Memory> {
         let parameters = launch.parameters.iter().filter_map(|place| self.parameters.get(*place));
         parameters.copied().chain([self.workspace, self.status])
     }
 }
 
-/// How long launches took, by the clock of the device.
+/// The times of launches, by the device's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Elapsed {
-    /// Each launch, from when it began to when it had ended.
+    /// The duration of each launch.
     pub launches: Vec<Duration>,
-    /// From the beginning of the first to the end of the last.
+    /// The time from the beginning of the first to the end of the last.
     pub total: Duration,
 }
 
 impl Elapsed {
-    /// From the beginnings and ends of launches, in nanoseconds of one clock.
+    /// Computes the times from the beginnings and ends of launches, in nanoseconds of one clock.
     pub(crate) fn from_nanoseconds(launches: &[(u64, u64)]) -> Self {
         let between = |start: u64, end: u64| Duration::from_nanos(end.saturating_sub(start));
         let first = launches.iter().map(|(start, _)| *start).min().unwrap_or_default();
@@ -361,7 +362,7 @@ mod tests {
         let elapsed = Elapsed::from_nanoseconds(&[(100, 150), (160, 200)]);
         assert_eq!(elapsed.launches, [50, 40].map(Duration::from_nanos));
         assert_eq!(elapsed.total, Duration::from_nanos(100));
-        // Clocks that go backwards make nothing negative.
+        // Clocks that go backwards never yield negative times.
         assert_eq!(Elapsed::from_nanoseconds(&[(5, 3)]).total, Duration::ZERO);
         assert_eq!(Elapsed::from_nanoseconds(&[]), Elapsed::default());
     }

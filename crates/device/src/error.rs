@@ -1,4 +1,4 @@
-//! [`DeviceError`]: what went wrong on a device, where, and what to do about it.
+//! [`DeviceError`]: errors of devices, with suggestions.
 
 use std::fmt;
 
@@ -8,146 +8,148 @@ use tensorwright_machine::GpuApi;
 
 use crate::BuildLog;
 
-/// What went wrong on a device. [`DeviceError::help`] says what to do.
+/// An error of a device. [`DeviceError::help`] suggests a fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The library of an API is not on this machine.
+    /// The library of an API is not installed.
     NoRuntime {
         /// The API.
         api: GpuApi,
-        /// What was tried, and what the system said to that.
+        /// The names that were tried, and the system's messages.
         tried: Vec<String>,
         /// How to install it.
         install: &'static str,
     },
-    /// The library of an API is there, but lacks a function.
+    /// The library of an API lacks a function.
     OldRuntime {
         /// The API.
         api: GpuApi,
         /// The function.
         missing: String,
     },
-    /// The library is there, but it knows no device.
+    /// The library is installed, but finds no device.
     NoDevices {
         /// The API.
         api: GpuApi,
-        /// How to install what knows one.
+        /// How to install a runtime that supports one.
         install: &'static str,
     },
-    /// A name that no device has.
+    /// An unknown device name.
     NoSuchDevice {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
-    /// The compiler of the device refuses the text.
+    /// The device's compiler rejects the text.
     Build {
         /// The device.
         device: String,
-        /// What it said.
+        /// The compiler's messages.
         log: BuildLog,
     },
-    /// A program asks for more than the device has.
+    /// A program exceeds a limit of the device.
     Limit {
         /// The device.
         device: String,
-        /// What is too large: `the block of kernel gemm`.
+        /// The quantity: `the block of kernel gemm`.
         what: String,
-        /// What it asks for.
+        /// The requested amount.
         asked: String,
-        /// What there is at most.
+        /// The limit.
         most: String,
     },
-    /// The text and the description of a program contradict each other, or a call does not fit them.
+    /// The text and description of a program are inconsistent, or a call does not match them.
     Mismatch {
         /// The device.
         device: String,
-        /// How.
+        /// The reason.
         reason: String,
     },
-    /// There is not so much memory.
+    /// There is not enough memory.
     OutOfMemory {
         /// The device.
         device: String,
-        /// The bytes that were asked for.
+        /// The requested bytes.
         bytes: u64,
     },
-    /// A launch was refused, or did not end well.
+    /// A launch was rejected or failed.
     Launch {
         /// The device.
         device: String,
         /// The kernel.
         kernel: String,
-        /// What the runtime said.
+        /// The runtime's status.
         status: Status,
     },
-    /// A kernel did not end before the [deadline](crate::deadline()). It has the device of this process from then on.
+    /// A kernel did not end before the [deadline](crate::deadline()). It blocks the device for this
+    /// process.
     Late {
         /// The device.
         device: String,
         /// The kernel.
         kernel: String,
-        /// How long it was waited for.
+        /// The deadline.
         deadline: Duration,
     },
-    /// Somebody did not want to wait for a kernel any longer. It has the device of this process from then on.
+    /// The wait for a kernel was interrupted. It blocks the device for this process.
     Interrupted {
         /// The device.
         device: String,
         /// The kernel.
         kernel: String,
     },
-    /// A kernel wrote memory beside that of a tensor.
+    /// A kernel wrote out of bounds of a tensor.
     Overrun {
         /// The device.
         device: String,
         /// The memory: tensor `out`, the workspace.
         what: String,
-        /// How much was written, as far as it is watched.
+        /// The number of bytes written, as far as guards detect it.
         overrun: Overrun,
     },
-    /// The device went away: nothing works on it any more.
+    /// The device was lost: it is unusable.
     Lost {
         /// The device.
         device: String,
-        /// What the runtime said, and to what.
+        /// The runtime's status.
         status: Status,
     },
-    /// A read whose subscript is checked when a program runs was out of bounds.
+    /// A read that is checked at run time was out of bounds.
     FailedRead {
-        /// What the program reported ([`Interface::failed_read`](tensorwright_schedule::Interface::failed_read)).
+        /// The status of the program
+        /// ([`Interface::failed_read`](tensorwright_schedule::Interface::failed_read)).
         status: i32,
     },
-    /// A tool of the vendor's cannot be run or understood.
+    /// A vendor's tool cannot be run or understood.
     Tool {
         /// The tool.
         tool: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// Anything else that the runtime refuses.
+    /// Another error of the runtime.
     Runtime {
-        /// The device, or the API if there is none yet.
+        /// The device, or the API if there is no device yet.
         device: String,
-        /// What the runtime said, and to what.
+        /// The runtime's status.
         status: Status,
     },
 }
 
-/// What a runtime answered to a call.
+/// The status of a call into a runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// The function that was called.
+    /// The function.
     pub call: &'static str,
-    /// The number that it returned.
+    /// The status code.
     pub code: i32,
-    /// The name of the number; empty if it has none.
+    /// The name of the code; empty if unknown.
     pub name: String,
 }
 
-/// How many bytes of guards were written.
+/// The number of guard bytes that were overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overrun {
     /// Before the start of the memory.
@@ -157,7 +159,7 @@ pub struct Overrun {
 }
 
 impl DeviceError {
-    /// The same, if it is a failure of the launch of a kernel and not of the device.
+    /// Converts a failure of the device into a failed launch of a kernel, if applicable.
     pub(crate) fn in_launch(self, kernel: &str) -> Self {
         match self {
             Self::Runtime { device, status } => {
@@ -167,7 +169,7 @@ impl DeviceError {
         }
     }
 
-    /// What somebody who meets it can do.
+    /// A suggestion.
     #[must_use]
     pub fn help(&self) -> String {
         match self {
@@ -176,21 +178,20 @@ impl DeviceError {
             }
             Self::OldRuntime { api, .. } => format!("install a newer runtime of {api}"),
             Self::NoSuchDevice { known, .. } if known.is_empty() => {
-                "there is none: `tensorwright machine` says what is missing".to_owned()
+                "no devices were found: `tensorwright machine` lists what is missing".to_owned()
             }
             Self::NoSuchDevice { known, .. } => format!("the devices are {}", known.join(", ")),
             Self::Build { log, .. } => match log.first_error() {
                 Some(error) => format!("line {} of the text is `{}`", error.line, error.source),
-                None => "the log has no line that is known as an error: read all of it".to_owned(),
+                None => "no line of the log could be identified as an error: read the whole log"
+                    .to_owned(),
             },
             Self::Limit { .. } => {
                 "use smaller sizes or blocks, or keep less in shared memory".to_owned()
             }
-            Self::Mismatch { .. } => {
-                "a program has to be launched as whoever made it says".to_owned()
-            }
+            Self::Mismatch { .. } => "launch the program as its description specifies".to_owned(),
             Self::OutOfMemory { .. } => {
-                "choose smaller sizes, or end what else uses the device".to_owned()
+                "choose smaller sizes, or stop other users of the device".to_owned()
             }
             Self::Launch { .. } => {
                 "kernels that access memory beyond their tensors end like this".to_owned()
@@ -209,10 +210,12 @@ impl DeviceError {
             Self::Lost { .. } => {
                 "open the device again in a new process; what its memory held is gone".to_owned()
             }
-            Self::FailedRead { .. } => "look at the values of the tensors of subscripts".to_owned(),
-            Self::Tool { .. } => "install it anew, or go without what it tells".to_owned(),
+            Self::FailedRead { .. } => {
+                "check the values of the tensors that are used as subscripts".to_owned()
+            }
+            Self::Tool { .. } => "reinstall the tool, or continue without its report".to_owned(),
             Self::Runtime { .. } => {
-                "the documentation of the function says what its answers mean".to_owned()
+                "see the documentation of the function for the meaning of its status".to_owned()
             }
         }
     }
@@ -222,8 +225,8 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, code, name } = self;
         match name.is_empty() {
-            true => write!(f, "`{call}` answered {code}"),
-            false => write!(f, "`{call}` answered {name} ({code})"),
+            true => write!(f, "`{call}` returned {code}"),
+            false => write!(f, "`{call}` returned {name} ({code})"),
         }
     }
 }

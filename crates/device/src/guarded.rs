@@ -1,11 +1,11 @@
-//! [`GuardedMemory`]: memory between guards, which show what is written beyond it.
+//! [`GuardedMemory`]: device memory between guards that detect overruns.
 
 use crate::{Device, DeviceError, Memory, Overrun};
 
-/// The bytes on each side. Every device can begin memory at a multiple of it.
+/// The bytes on each side. Every device supports offsets that are multiples of it.
 const GUARD: u64 = 64 << 10;
 
-/// What the guards hold. No value of a tensor is made of it alone, or likely to be.
+/// The guard pattern. Tensor values are unlikely to equal it.
 const PATTERN: u8 = 0xa5;
 
 /// Memory with a guard on each side that no kernel may write.
@@ -17,7 +17,7 @@ pub struct GuardedMemory {
 }
 
 impl GuardedMemory {
-    /// Memory of so many bytes, with anything in it, and guards.
+    /// Allocates uninitialized memory with guards.
     ///
     /// # Errors
     /// Those of [`Device::allocate`] and [`Device::part`].
@@ -45,7 +45,7 @@ impl GuardedMemory {
         device.upload(&self.whole, GUARD + self.bytes, &pattern)
     }
 
-    /// What was written to the guards since the last time, if anything. They are whole again afterwards.
+    /// The guard bytes that were overwritten since the last call, if any. The guards are restored.
     ///
     /// # Errors
     /// Those of [`Device::download`] and [`Device::upload`].

@@ -1,4 +1,4 @@
-//! [`Kernel`]: a program on a device, with the memory that is its own.
+//! [`Kernel`]: a program on a device, with its own memory.
 #![allow(unsafe_code, reason = "launches kernels that nothing is known of")]
 
 use tensorwright_schedule::interface::Function;
@@ -6,10 +6,10 @@ use tensorwright_schedule::interface::Function;
 use crate::device::{Arguments, Elapsed, Loaded, Memory, STATUS_BYTES};
 use crate::{Device, DeviceError, DeviceProgram};
 
-/// How a kernel gets memory of so many bytes.
+/// An allocator of device memory.
 pub type Allocate<'a> = &'a mut dyn FnMut(&mut dyn Device, u64) -> Result<Memory, DeviceError>;
 
-/// A program on a device, with the memory that is its own: prepared buffers, workspace, status.
+/// A program on a device, with its own memory: prepared buffers, workspace, status.
 #[derive(Debug)]
 pub struct Kernel {
     loaded: Loaded,
@@ -20,7 +20,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Compiles a program, and allocates what is its own.
+    /// Compiles a program and allocates its own memory.
     ///
     /// # Errors
     /// Those of [`Device::load`] and [`Device::allocate`].
@@ -28,7 +28,7 @@ impl Kernel {
         Self::load_with(device, program, &mut |device, bytes| device.allocate(bytes))
     }
 
-    /// The same with other memory than the device would allocate.
+    /// The same with a custom allocator.
     ///
     /// # Errors
     /// Those of [`Device::load`] and of `allocate`.
@@ -62,7 +62,7 @@ impl Kernel {
         &self.workspace
     }
 
-    /// The memory that is its own, with the bytes that it may use of it.
+    /// Its own memory, with the number of bytes in use.
     pub fn memory(&self) -> impl Iterator<Item = (&str, u64, &Memory)> {
         let parameters = &self.program().interface.parameters;
         let prepared = parameters.iter().zip(&self.prepared).filter_map(|(parameter, memory)| {
@@ -78,7 +78,7 @@ impl Kernel {
     /// Those of [`Device::launch`], and [`DeviceError::FailedRead`].
     ///
     /// # Safety
-    /// As that of [`Device::launch`]: the program must keep to its interface.
+    /// As for [`Device::launch`]: the program must respect its interface.
     pub unsafe fn call(
         &self,
         device: &mut dyn Device,
@@ -93,11 +93,11 @@ impl Kernel {
         if surplus > 0 {
             return Err(device
                 .describe()
-                .mismatch(format!("{surplus} tensors too many are given")));
+                .mismatch(format!("{surplus} tensors too many were passed")));
         }
         let (workspace, status) = (&self.workspace, &self.status);
         let arguments = Arguments { parameters: &parameters, workspace, status };
-        // SAFETY: whoever called vouches for the program.
+        // SAFETY: the caller vouches for the program.
         let elapsed = unsafe { device.launch(&self.loaded, function, &arguments) }?;
         let mut status = [0; STATUS_BYTES as usize];
         device.download(&self.status, 0, &mut status)?;

@@ -1,8 +1,9 @@
-//! Devices that programs for graphics processors run on.
+//! GPU devices: OpenCL and CUDA.
 //!
-//! A [`DeviceProgram`] is a text with its launches. A [`Device`] compiles it, has memory for its tensors, and
-//! launches it on a queue, timed by the device's own clock. Runtimes of vendors are loaded when they are used
-//! and never linked: without one, [`open`] says what to install.
+//! A [`DeviceProgram`] is a source text with its launches. A [`Device`] compiles it, allocates
+//! memory for its tensors, and launches it on a queue, timed by the device's own clock. Vendors'
+//! runtimes are loaded on first use and never linked: if one is missing, [`open`] says what to
+//! install.
 //!
 //! ```
 //! use tensorwright_device::{DeviceError, open};
@@ -20,16 +21,20 @@
 //! # Ok::<(), DeviceError>(())
 //! ```
 //!
-//! | where | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `device.rs` | [`Device`], [`Memory`], [`Loaded`]: the interface that all APIs implement; [`Streams`]: memory and streams of other libraries on the same device |
-//! | `kernel.rs` | [`Kernel`]: a program with the memory that is its own |
-//! | `deadline.rs`, `guarded.rs` | how long launches may take; [`GuardedMemory`]: what shows that a kernel leaves its memory |
-//! | `description.rs`, `limits.rs` | [`Description`]: what a device is; what it refuses is refused before its driver sees it |
-//! | `probe.rs` | [`Probe`]: what a device can do at this moment |
+//! | `device.rs` | [`Device`], [`Memory`], [`Loaded`]: the common interface of all APIs;
+//! [`Streams`]: interoperability with other libraries on the same device |
+//! | `kernel.rs` | [`Kernel`]: a program with its own memory |
+//! | `deadline.rs`, `guarded.rs` | deadlines of launches; [`GuardedMemory`]: detects out-of-bounds
+//! writes |
+//! | `description.rs`, `limits.rs` | [`Description`]: properties of a device; limits, which are
+//! checked before a driver call |
+//! | `probe.rs` | [`Probe`]: benchmarks of a device's current speed |
 //! | `registry.rs`, `api.rs` | [`devices`], [`open`], [`shared`], [`target`]: the APIs, one line each |
-//! | `error.rs`, `build_log.rs` | [`DeviceError`]: where, what, what to do; where a compiler found a mistake |
-//! | `library.rs` | libraries at run time |
+//! | `error.rs`, `build_log.rs` | [`DeviceError`]: errors with suggestions; locations of compile
+//! errors |
+//! | `library.rs` | run-time loading of libraries |
 //! | `opencl/`, [`cuda`] | OpenCL and CUDA |
 
 mod api;

@@ -1,16 +1,16 @@
-//! Libraries that are loaded when they are used, and never linked.
+//! Loads libraries at run time.
 #![allow(unsafe_code, reason = "loads libraries and finds their functions")]
 
 use std::ffi::{CStr, OsStr};
 
-/// A library in this process, for as long as that lives: drivers start threads and keep state that does not
-/// survive being unloaded.
+/// A library that is never unloaded: drivers start threads and keep state that does not survive
+/// unloading.
 #[derive(Debug)]
 pub(crate) struct Library(libloading::Library);
 
 impl Library {
-    /// The first of some libraries that can be loaded, or what the system said to each. A name without `/` is
-    /// looked for where the system has its libraries.
+    /// Opens the first loadable library, or returns the system's message for each. A name without
+    /// `/` is searched in the system's library path.
     pub(crate) fn open<N: AsRef<OsStr>>(
         names: impl IntoIterator<Item = N>,
     ) -> Result<&'static Self, Vec<String>> {
@@ -26,7 +26,7 @@ impl Library {
         Err(tried)
     }
 
-    /// A function of the library, if it has it.
+    /// A function of the library, if it exists.
     ///
     /// # Safety
     /// `F` must be a type of function pointers that the function can be called as.
@@ -36,7 +36,7 @@ impl Library {
     }
 }
 
-/// Declares a table of functions of a library, and how it is filled.
+/// Declares a table of library functions, and how to load it.
 ///
 /// ```text
 /// functions! {
@@ -61,7 +61,7 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// Finds all functions in the first of some libraries of an API that can be loaded.
+            /// Loads all functions from the first loadable library of an API.
             pub(super) fn load<N: AsRef<std::ffi::OsStr>>(
                 api: tensorwright_machine::GpuApi,
                 names: impl IntoIterator<Item = N>,
@@ -74,7 +74,7 @@ macro_rules! functions {
                 })
             }
 
-            /// Finds all functions, or the name of one that is missing.
+            /// Loads all functions, or returns the name of a missing one.
             fn find(
                 library: &'static $crate::library::Library,
             ) -> Result<Self, &'static str> {
@@ -104,7 +104,7 @@ mod tests {
     use crate::DeviceError;
 
     functions! {
-        /// Of the C library.
+        /// Functions of the C library.
         pub(super) struct Strings {
             fn strlen(text: *const c_char) -> usize;
             fn toupper(character: c_int) -> c_int;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     functions! {
-        /// Of no library.
+        /// Functions of no library.
         #[expect(dead_code, reason = "they cannot all be found")]
         pub(super) struct Nothing {
             fn toupper(character: c_int) -> c_int;

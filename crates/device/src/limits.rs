@@ -1,11 +1,11 @@
-//! Limits of a device, checked before anything of a program reaches its driver.
+//! Checks a program against a device's limits before any driver call.
 
 use std::fmt::Display;
 
 use crate::{Description, DeviceError, DeviceProgram, LaunchPlan};
 
 impl Description {
-    /// Checks that a program is consistent in itself, and asks for no more than the device has.
+    /// Checks that a program is consistent and within the device's limits.
     ///
     /// # Errors
     /// [`DeviceError::Limit`] and [`DeviceError::Mismatch`].
@@ -45,7 +45,7 @@ impl Description {
             let what = |of: &str| format!("the {of} of kernel `{kernel}` in {name}");
             self.at_most(block, self.limits.block[axis], "threads", || what("block"))?;
             self.at_most(grid, self.limits.grid[axis], "blocks", || what("grid"))?;
-            // Ids of threads are computed with as many bits as sizes have.
+            // Thread indices are computed with as many bits as sizes have.
             let threads = grid.saturating_mul(block);
             self.at_most(threads, i64::MAX as u64, "threads", || what("grid"))?;
         }
@@ -57,8 +57,8 @@ impl Description {
         self.at_most(launch.shared_bytes, most, "bytes", shared)
     }
 
-    /// Checks that a kernel is what its launch says, as it was compiled: how many arguments it takes, if that is known, the most
-    /// threads of its blocks and the bytes that these share.
+    /// Checks that a compiled kernel matches its launch: the number of arguments, if known, the
+    /// limit of threads per block, and shared memory.
     pub(crate) fn check_compiled(
         &self,
         launch: &LaunchPlan,
@@ -81,7 +81,7 @@ impl Description {
         })
     }
 
-    /// Refuses what is more than there is.
+    /// Refuses amounts above a limit.
     fn at_most(
         &self,
         asked: u64,
@@ -102,7 +102,7 @@ impl Description {
     }
 }
 
-/// The threads of a block; the largest number if there are more.
+/// The threads of a block, saturating.
 fn threads(launch: &LaunchPlan) -> u64 {
     launch.block.iter().fold(1, |product: u64, extent| product.saturating_mul(u64::from(*extent)))
 }

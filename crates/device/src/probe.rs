@@ -1,4 +1,4 @@
-//! [`Probe`]: what a device can do at this moment.
+//! [`Probe`]: benchmarks of a device's current speed.
 #![allow(unsafe_code, reason = "launches kernels of its own")]
 
 use tensorwright_lang::Module;
@@ -8,25 +8,26 @@ use tensorwright_schedule::{Interface, canonical, lower};
 
 use crate::{Device, DeviceError, DeviceProgram, Kernel, LaunchPlan, Memory};
 
-/// What a probe tells the speed of.
+/// The resource that a probe measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// Memory: bytes per second that are read or written by a copy.
+    /// Memory: the bytes per second that a copy reads or writes.
     Bandwidth,
-    /// Arithmetic: operations per second of multiplications with additions in `float`.
+    /// Arithmetic: multiply-add operations per second in `float`.
     Arithmetic,
 }
 
-/// The bytes of each of both tensors of a probe of memory, unless caches are so large that more are needed.
+/// The bytes of each tensor of a memory probe, unless large caches need more.
 const BYTES: i64 = 32 << 20;
 
-/// The most bytes of each of both tensors.
+/// The most bytes of each tensor.
 const MOST_BYTES: i64 = 256 << 20;
 
-/// The elements of a probe of arithmetic per multiprocessor.
+/// The elements of an arithmetic probe per multiprocessor.
 const ELEMENTS_PER_UNIT: i64 = 1 << 14;
 
-/// The operations of a thread of a probe of arithmetic: eight chains, so that each has time to end, of 256 steps.
+/// The operations per thread of an arithmetic probe: eight chains, which hide latency, of 256
+/// steps.
 const OPERATIONS: i64 = 2 * 8 * 256;
 
 /// The threads of a block.
@@ -40,7 +41,7 @@ const BODY: &str = "
     }
     b[i] = ((c0 + c1) + (c2 + c3)) + ((c4 + c5) + (c6 + c7));";
 
-/// A small program whose speed is known to be bound by one thing.
+/// A small program whose speed is bound by one resource.
 #[derive(Debug)]
 pub struct Probe {
     kind: ProbeKind,
@@ -51,10 +52,10 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Makes a probe for a device.
+    /// Compiles a probe for a device.
     ///
     /// # Errors
-    /// If the device does not run it.
+    /// The device cannot run it.
     ///
     /// ```
     /// use tensorwright_device::{DeviceError, Probe, ProbeKind, open};
@@ -75,7 +76,7 @@ impl Probe {
         let no_interface = || device.describe().mismatch("the interface of a probe is none");
         let interface = interface(elements).ok_or_else(no_interface)?;
         let block = BLOCK.min(gpu.threads_per_block).max(1);
-        // The number of elements is a multiple of any number of threads that a device may have.
+        // The number of elements is a multiple of any supported block size.
         let grid = [(elements / block).unsigned_abs(), 1, 1];
         let launch =
             LaunchPlan::new("tw_probe", grid, [block as u32, 1, 1]).with_parameters([0, 1]);
@@ -91,25 +92,26 @@ impl Probe {
         Ok(Self { kind, kernel, tensors, work: work as f64 })
     }
 
-    /// What it tells the speed of.
+    /// The resource that it measures.
     #[must_use]
     pub fn kind(&self) -> ProbeKind {
         self.kind
     }
 
-    /// Runs it once: bytes or operations per second.
+    /// Runs it once; returns bytes or operations per second.
     ///
     /// # Errors
-    /// If the launch fails.
+    /// The launch fails.
     pub fn run_once(&self, device: &mut dyn Device) -> Result<f64, DeviceError> {
         let tensors = [&self.tensors[0], &self.tensors[1]];
-        // SAFETY: the kernels of this file have a thread per element of both tensors, and access that alone.
+        // SAFETY: the kernels of this file have a thread per element of both tensors, and only
+        // access that.
         let elapsed = unsafe { self.kernel.call(device, Function::Compute, &tensors) }?;
         Ok(self.work / elapsed.total.as_secs_f64().max(1e-9))
     }
 }
 
-/// How a probe of so many elements is called: a tensor in, a tensor out.
+/// The interface of a probe: a tensor in, a tensor out.
 fn interface(elements: i64) -> Option<Interface> {
     let text = "def tw_probe(float(N) A) -> (B) { B(i) = A(i) }";
     let program = Module::parse("probe", text).ok()?.bind("tw_probe", [("N", elements)]).ok()?;

@@ -1,4 +1,4 @@
-//! The APIs, one line each, and the devices that they know by name.
+//! The registry of device APIs, one line each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -15,7 +15,7 @@ const APIS: &[Api] = &[
     opencl::API,
 ];
 
-/// The devices of an API, or why there are none.
+/// The devices of an API, or the error if there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
@@ -25,7 +25,8 @@ pub struct Listing {
     pub devices: Result<Vec<Description>, DeviceError>,
 }
 
-/// The devices of this machine, by API. Runtimes are loaded to find out: some take a tenth of a second.
+/// The devices of this machine, by API. This loads all runtimes, some of which take a tenth of a
+/// second.
 ///
 /// ```
 /// for listing in tensorwright_device::devices() {
@@ -40,10 +41,11 @@ pub fn devices() -> Vec<Listing> {
     APIS.iter().map(|api| Listing { api: api.api, devices: (api.list)() }).collect()
 }
 
-/// Opens a device: `opencl` is the first that OpenCL knows, `opencl:1` the second, `cuda` the first of NVIDIA's.
+/// Opens a device: `opencl` is the first OpenCL device, `opencl:1` the second, `cuda` the first
+/// NVIDIA device.
 ///
 /// # Errors
-/// If there is no such device, or its runtime is not installed.
+/// There is no such device, or its runtime is not installed.
 ///
 /// ```
 /// let error = tensorwright_device::open("vax:3").err().expect("nothing runs on a VAX");
@@ -59,15 +61,14 @@ pub fn open(name: &str) -> Result<Box<dyn Device>, DeviceError> {
 /// A device that several kernels of this process use, one at a time.
 pub type SharedDevice = Arc<Mutex<Box<dyn Device>>>;
 
-/// The device of a name, opened once for all who have it at the same time: what one of them allocates,
-/// the others can use.
+/// A device by name, opened once for all concurrent users, which share memory.
 ///
 /// # Errors
 /// As [`open`].
 pub fn shared(name: &str) -> Result<SharedDevice, DeviceError> {
     type Opened = Mutex<HashMap<String, Weak<Mutex<Box<dyn Device>>>>>;
     static OPENED: OnceLock<Opened> = OnceLock::new();
-    // Every change is one insertion, so the map is whole even after a panic.
+    // Every change is one insertion, so the map is valid even after a panic.
     let opened = OPENED.get_or_init(Mutex::default).lock();
     let mut opened = opened.unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = opened.get(name).and_then(Weak::upgrade) {
@@ -78,7 +79,8 @@ pub fn shared(name: &str) -> Result<SharedDevice, DeviceError> {
     Ok(device)
 }
 
-/// The target of a name: as [`Target::named`], and the devices of this machine, which their runtimes describe.
+/// The target of a name: those of [`Target::named`], and the devices of this machine, whose
+/// runtimes describe them.
 ///
 /// ```
 /// use tensorwright_device::target;
@@ -92,7 +94,7 @@ pub fn shared(name: &str) -> Result<SharedDevice, DeviceError> {
 /// ```
 ///
 /// # Errors
-/// A name that nothing has, and a device that is not there.
+/// An unknown name, or an unavailable device.
 pub fn target(name: &str) -> Result<Target, TargetError> {
     let Some((api, number)) = numbered(name) else { return Target::named(name) };
     match describe(api, number, name) {
@@ -104,12 +106,12 @@ pub fn target(name: &str) -> Result<Target, TargetError> {
     }
 }
 
-/// The API that a name is of, and the number of the device.
+/// The API and number of a device name.
 fn numbered(name: &str) -> Option<(&'static Api, usize)> {
     APIS.iter().find_map(|api| Some((api, api.number(name)?)))
 }
 
-/// The device of a number.
+/// The properties of a device, by number.
 fn describe(api: &Api, number: usize, name: &str) -> Result<Description, DeviceError> {
     (api.list)()?.into_iter().nth(number).ok_or_else(|| no_such_device(name))
 }

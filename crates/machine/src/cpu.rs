@@ -1,4 +1,4 @@
-//! [`Cpu`]: a processor.
+//! [`Cpu`]: a CPU target.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use crate::fingerprint::fingerprint;
 use crate::native;
 use crate::{TargetError, VectorIsa};
 
-/// A processor: this machine's, or one of a kind.
+/// A CPU target: this machine, or a generic one.
 ///
 /// | name | processor | vector | registers |
 /// | --- | --- | --- | --- |
@@ -23,33 +23,33 @@ pub struct Cpu {
     caches: CpuCaches,
 }
 
-/// The caches of a core that decide which tiles are good, in bytes.
+/// The cache sizes of a core that determine good tile sizes, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CpuCaches {
-    /// The first level, of data.
+    /// The L1 data cache.
     pub l1: i64,
-    /// The second level.
+    /// The L2 cache.
     pub l2: i64,
 }
 
 impl CpuCaches {
-    /// Those of common processors, for code that is to run anywhere.
+    /// Caches of common CPUs, for portable code.
     pub const TYPICAL: Self = Self { l1: 32 << 10, l2: 1 << 20 };
 }
 
-/// The name of this machine's processor.
+/// The name of this machine's CPU.
 const NATIVE: &str = "native";
 
 impl Cpu {
-    /// The names of processors, as [`Target::named`](crate::Target::named) takes them.
+    /// The names of CPUs that [`Target::named`](crate::Target::named) accepts.
     pub const NAMES: [&'static str; 5] = [NATIVE, "sse", "avx2", "avx512", "neon"];
 
-    /// This machine's.
+    /// The CPU of this machine.
     ///
     /// # Errors
-    /// If it is neither x86-64 nor AArch64.
+    /// The CPU is neither x86-64 nor AArch64.
     pub fn native() -> Result<Self, TargetError> {
-        // It does not change while a process runs, and is asked for by every kernel.
+        // Cached: it never changes, and every kernel asks for it.
         static NATIVE_CPU: OnceLock<Result<Cpu, TargetError>> = OnceLock::new();
         NATIVE_CPU.get_or_init(Self::detect).clone()
     }
@@ -68,7 +68,7 @@ impl Cpu {
         Ok(Self { name: NATIVE, isa, features, caches })
     }
 
-    /// One of a kind.
+    /// A generic CPU.
     pub(crate) fn preset(name: &'static str, isa: VectorIsa, features: &[&'static str]) -> Self {
         Self { name, isa, features: features.to_vec(), caches: CpuCaches::TYPICAL }
     }
@@ -104,19 +104,19 @@ impl Cpu {
         self.name
     }
 
-    /// Whether it is this machine's, with all that it has.
+    /// Whether it is this machine's CPU, with all its features.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.name == NATIVE
     }
 
-    /// The vector instructions.
+    /// The vector instruction set.
     #[must_use]
     pub fn isa(&self) -> VectorIsa {
         self.isa
     }
 
-    /// What code may count on beyond the baseline of the architecture, as LLVM spells it.
+    /// The features beyond the baseline of the architecture, as LLVM spells them.
     #[must_use]
     pub fn features(&self) -> &[&'static str] {
         &self.features
@@ -140,13 +140,13 @@ impl Cpu {
         self.caches
     }
 
-    /// With other caches.
+    /// Sets the caches.
     #[must_use]
     pub fn with_caches(self, caches: CpuCaches) -> Self {
         Self { caches, ..self }
     }
 
-    /// The same kind with this machine's caches, if this machine runs its code.
+    /// Sets this machine's caches, if this machine can run the code.
     #[must_use]
     pub fn on_this_machine(self) -> Self {
         match Self::native() {
@@ -155,22 +155,23 @@ impl Cpu {
         }
     }
 
-    /// The lanes of a vector of elements of so many bytes; never more than rules and spaces consider.
+    /// The lanes of a vector for an element size in bytes; capped at the maximum that rules and
+    /// spaces consider.
     #[must_use]
     pub fn lanes(&self, element_bytes: i64) -> i64 {
         (self.vector_bytes() / element_bytes.max(1)).clamp(1, 16)
     }
 
-    /// Whether this processor runs code for another: it has its vectors and all of its features.
+    /// Whether this CPU can run code for another one: it has its vectors and all of its features.
     fn runs(&self, other: &Self) -> bool {
         let has = |feature| self.features.contains(feature);
         self.isa.runs(other.isa) && other.features.iter().all(has)
     }
 
-    /// Checks that this machine can run code for the processor.
+    /// Checks that this machine can run code for the CPU.
     ///
     /// # Errors
-    /// If it cannot.
+    /// It cannot.
     pub fn check_runs_here(&self) -> Result<(), TargetError> {
         if Self::native()?.runs(self) {
             return Ok(());
@@ -178,7 +179,8 @@ impl Cpu {
         Err(TargetError::Foreign { name: self.name.to_owned(), here: native::model() })
     }
 
-    /// Code for a lesser processor than this machine has is measured here too, so the machine is in both.
+    /// Code for a smaller CPU than this machine's is measured here too, so the fingerprint includes
+    /// both.
     pub(crate) fn fingerprint(&self) -> String {
         let model = native::model();
         if self.is_native() {

@@ -1,4 +1,4 @@
-//! [`TargetError`]: why there is no such target, or not here.
+//! [`TargetError`]: unknown, unavailable or unsupported targets.
 
 use std::fmt;
 
@@ -6,36 +6,36 @@ use tensorwright_lang::diagnostic::{Code, Diagnostic};
 
 use crate::Target;
 
-/// Why there is no such target, or not here.
+/// The reason why a target cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetError {
-    /// A name that nothing has.
+    /// An unknown name.
     Unknown {
         /// The name.
         name: String,
     },
-    /// A kind of target that no code can be generated for.
+    /// A kind of target without a code generator.
     Unavailable {
         /// The target.
         name: String,
     },
-    /// A device that is not here, or whose runtime is not.
+    /// A device that is not available, or whose runtime is not.
     NoDevice {
         /// The target.
         name: String,
-        /// Why there is none.
+        /// The reason.
         reason: String,
-        /// What to do about that.
+        /// How to fix it.
         help: String,
     },
-    /// A processor that this machine is not.
+    /// A CPU that differs from this machine's.
     Foreign {
         /// The target.
         name: String,
         /// This machine.
         here: String,
     },
-    /// A machine of an architecture for which no code can be generated.
+    /// A machine with an unsupported architecture.
     Architecture {
         /// The architecture.
         name: String,
@@ -43,13 +43,13 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// The same as a diagnostic.
+    /// The error as a diagnostic.
     #[must_use]
     pub fn diagnostic(&self) -> Diagnostic {
         Diagnostic::without_place(Code::UnknownTarget, self.to_string()).help(self.help())
     }
 
-    /// What somebody who meets it can do.
+    /// How to fix it.
     #[must_use]
     pub fn help(&self) -> String {
         match self {

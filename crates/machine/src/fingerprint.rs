@@ -1,8 +1,8 @@
-//! The text that stands for a target in records.
+//! Fingerprints: texts that identify machines in records.
 
 use std::collections::BTreeSet;
 
-/// The text that stands for a machine: its model and its features in alphabetical order.
+/// The fingerprint of a machine: its model and its features in alphabetical order.
 ///
 /// ```
 /// let target = tensorwright_machine::fingerprint("A Processor", ["fma", "avx2"]);

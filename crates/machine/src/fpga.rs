@@ -1,14 +1,14 @@
-//! [`Fpga`]: a gate array.
+//! [`Fpga`]: an FPGA target.
 
-/// A gate array, by what bounds a design on it (FlexTensor, section 5.2).
+/// An FPGA, described by the bounds of a design (FlexTensor, section 5.2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fpga {
     /// The name.
     pub name: String,
     /// The multipliers that a design may use.
     pub multipliers: i64,
-    /// The bytes of memory on the chip.
+    /// The bytes of on-chip memory.
     pub memory: i64,
-    /// Bytes per second to and from memory outside of it.
+    /// The bandwidth of off-chip memory, in bytes per second.
     pub bandwidth: i64,
 }

@@ -1,11 +1,12 @@
-//! [`Goal`]: what a schedule is made for.
+//! [`Goal`]: the target and options of a schedule.
 
 use tensorwright_lang::precision::Precision;
 
 use crate::{Cpu, Target};
 
-/// What a schedule is made for: a target, and what somebody wishes of it. Whoever asks for schedules has a
-/// goal of any target; policy for one kind of target has a goal of that kind, such as `Goal<Cpu>`.
+/// The input of scheduling policy: a target, the number of workers and the precision. General code
+/// uses a goal with any target; policy for one kind of target uses a goal of that kind, such as
+/// `Goal<Cpu>`.
 ///
 /// ```
 /// use tensorwright_machine::{Cpu, Goal, Target};
@@ -16,11 +17,11 @@ use crate::{Cpu, Target};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goal<T = Target> {
-    /// What code is generated for.
+    /// The target.
     pub target: T,
     /// The number of workers that run parallel loops.
     pub workers: i64,
-    /// With which numbers sums may be computed.
+    /// The precision of sums.
     pub precision: Precision,
 }
 
@@ -31,31 +32,31 @@ impl<T> Goal<T> {
         Self { target, workers: 1, precision: Precision::Exact }
     }
 
-    /// With a number of workers.
+    /// Sets the number of workers.
     #[must_use]
     pub fn with_workers(self, workers: i64) -> Self {
         Self { workers, ..self }
     }
 
-    /// With as many workers as there are threads.
+    /// Sets the number of workers to a number of threads.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         self.with_workers(i64::try_from(threads).unwrap_or(i64::MAX))
     }
 
-    /// The workers, as a number of threads.
+    /// The number of workers, as a number of threads.
     #[must_use]
     pub fn threads(&self) -> usize {
         usize::try_from(self.workers).unwrap_or(1).max(1)
     }
 
-    /// With another precision.
+    /// Sets the precision.
     #[must_use]
     pub fn with_precision(self, precision: Precision) -> Self {
         Self { precision, ..self }
     }
 
-    /// The same wishes for another target.
+    /// The same goal for another target.
     #[must_use]
     pub fn for_target<U>(&self, target: U) -> Goal<U> {
         Goal { target, workers: self.workers, precision: self.precision }
@@ -63,7 +64,7 @@ impl<T> Goal<T> {
 }
 
 impl Goal {
-    /// With what this machine has: its caches if it runs code for the processor, typical ones otherwise.
+    /// Uses this machine's properties: its caches if it can run the code, typical ones otherwise.
     #[must_use]
     pub fn on_this_machine(self) -> Self {
         Self { target: self.target.on_this_machine(), ..self }

@@ -1,26 +1,26 @@
-//! [`Gpu`]: a graphics processor.
+//! [`Gpu`]: a GPU target.
 
 use std::fmt;
 
-/// A graphics processor: limits and sizes that decide which schedules are legal and which are good.
-/// Tensor Comprehensions (section 4), FlexTensor (section 4.2) and Anderson et al. (section 3) map
-/// loops to blocks and threads under these.
+/// A GPU: the limits and sizes that decide which schedules are legal and which are good. Tensor
+/// Comprehensions (section 4), FlexTensor (section 4.2) and Anderson et al. (section 3) map loops
+/// to blocks and threads under these constraints.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Gpu {
     /// The name, such as `cuda:sm_90`, `hip:gfx90a` or `opencl:0`.
     pub name: String,
-    /// What its maker calls it, with the version of its driver if it is a device that is here: measurements of
-    /// one hold for another of the same model.
+    /// The vendor's model name, with the driver version if it is a device of this machine:
+    /// measurements apply to all devices of the same model.
     pub model: String,
-    /// What it is programmed by.
+    /// The API.
     pub api: GpuApi,
-    /// The multiprocessors: what blocks are distributed to.
+    /// The number of multiprocessors, to which blocks are distributed.
     pub units: i64,
-    /// The threads that run in step: a warp, a wavefront.
+    /// The number of threads that run in lockstep: a warp or wavefront.
     pub warp: i64,
     /// The most threads of a block.
     pub threads_per_block: i64,
-    /// The bytes of shared memory that a block may have.
+    /// The most bytes of shared memory of a block.
     pub shared_per_block: i64,
     /// The bytes of shared memory of a multiprocessor.
     pub shared_per_unit: i64,
@@ -28,26 +28,27 @@ pub struct Gpu {
     pub registers_per_unit: i64,
     /// The most registers of a thread.
     pub registers_per_thread: i64,
-    /// The bytes of the cache that all multiprocessors share.
+    /// The bytes of the last-level cache, which all multiprocessors share.
     pub l2: i64,
-    /// The bytes per second of its memory, if that is known: OpenCL does not tell.
+    /// The memory bandwidth in bytes per second, if known: OpenCL does not report it.
     pub bandwidth: Option<i64>,
-    /// The cycles per second of a multiprocessor, at most.
+    /// The peak clock rate of a multiprocessor, in cycles per second.
     pub clock: i64,
-    /// Whether it multiplies small matrices in one instruction.
+    /// Whether it has matrix instructions (tensor cores).
     pub tensor: bool,
-    /// Whether it is a processor that runs threads as lanes of vectors: what a block shares is then memory like any other.
+    /// Whether it is a CPU that runs threads as vector lanes: shared memory is then ordinary
+    /// memory.
     pub is_processor: bool,
 }
 
-/// What a graphics processor is programmed by.
+/// The API of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GpuApi {
-    /// NVIDIA's.
+    /// NVIDIA.
     Cuda,
-    /// AMD's.
+    /// AMD.
     Hip,
-    /// Khronos's.
+    /// Khronos.
     OpenCl,
 }
 
@@ -61,43 +62,43 @@ impl fmt::Display for GpuApi {
     }
 }
 
-/// The device that stands for an architecture where only the name of the architecture is given: the first large one that
-/// had it.
+/// The reference device of an architecture that is given by name only: its first large GPU.
 pub(crate) struct Flagship {
-    /// What its maker calls it.
+    /// The vendor's model name.
     pub(crate) model: &'static str,
-    /// The KiB of shared memory that a block may have.
+    /// The KiB of shared memory that a block may use.
     pub(crate) shared_per_block: i64,
     /// The KiB of shared memory of a multiprocessor.
     pub(crate) shared_per_unit: i64,
     /// The multiprocessors.
     pub(crate) units: i64,
-    /// The MiB of its second cache.
+    /// The MiB of its L2 cache.
     pub(crate) l2: i64,
-    /// The GB per second of its memory.
+    /// The memory bandwidth in GB per second.
     pub(crate) bandwidth: i64,
-    /// The MHz that it can be boosted to.
+    /// The boost clock in MHz.
     pub(crate) clock: i64,
 }
 
-/// What tells the compute units of AMD's architectures apart.
+/// The differences between compute units of AMD's architectures.
 pub(crate) struct ComputeUnits {
-    /// The thousands (of 1024) of 32-bit registers.
+    /// The number of 32-bit registers, in units of 1024.
     pub(crate) registers: i64,
     /// The most registers of a thread.
     pub(crate) registers_per_thread: i64,
-    /// Whether they multiply small matrices in one instruction.
+    /// Whether they have matrix instructions.
     pub(crate) tensor: bool,
 }
 
 impl Gpu {
-    /// Whether it is a device of this machine, which has a number, and not an architecture.
+    /// Whether it is a numbered device of this machine, and not an architecture.
     #[must_use]
     pub fn is_device(&self) -> bool {
         self.name.split_once(':').is_some_and(|(_, number)| number.parse::<u32>().is_ok())
     }
 
-    /// Whether it multiplies matrices of `bfloat16` and `float` (`tf32`) as it does those of `half`: NVIDIA's from `sm_80` on.
+    /// Whether its tensor cores support `bfloat16` and `float` (`tf32`) besides `half`: NVIDIA's do
+    /// from `sm_80` on.
     #[must_use]
     pub fn has_wide_tensors(&self) -> bool {
         let capability = [&self.name, &self.model].into_iter().find_map(|text| {
@@ -107,8 +108,8 @@ impl Gpu {
         self.tensor && self.api == GpuApi::Cuda && capability.is_some_and(|number| number >= 80)
     }
 
-    /// The bytes that all multiprocessors together move per cycle to and from memory: eight each where the device does not
-    /// tell.
+    /// The memory bandwidth of all multiprocessors in bytes per cycle: eight per multiprocessor if
+    /// unknown.
     #[must_use]
     pub fn bytes_per_cycle(&self) -> f64 {
         const OF_UNIT: f64 = 8.0;
@@ -118,7 +119,8 @@ impl Gpu {
         }
     }
 
-    /// The bytes of shared memory that the text of a kernel may declare. CUDA has more for those who ask for it at run time.
+    /// The bytes of shared memory that a kernel may declare statically. CUDA allows more if
+    /// requested at run time.
     #[must_use]
     pub fn declared_shared(&self) -> i64 {
         const OF_CUDA: i64 = 48 << 10;
@@ -128,7 +130,8 @@ impl Gpu {
         }
     }
 
-    /// An architecture of NVIDIA's: the limits of its compute capability, the sizes of its flagship.
+    /// An NVIDIA architecture: the limits of its compute capability, the sizes of its reference
+    /// device.
     pub(crate) fn cuda(name: &str, flagship: &Flagship) -> Self {
         Self {
             name: name.to_owned(),
@@ -149,7 +152,7 @@ impl Gpu {
         }
     }
 
-    /// An architecture of AMD's: the limits of its compute units, the sizes of its flagship.
+    /// An AMD architecture: the limits of its compute units, the sizes of its reference device.
     pub(crate) fn hip(name: &str, units: &ComputeUnits, flagship: &Flagship) -> Self {
         Self {
             api: GpuApi::Hip,

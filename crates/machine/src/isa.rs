@@ -1,6 +1,6 @@
-//! [`VectorIsa`]: the vector instructions that tell processors apart.
+//! [`VectorIsa`]: vector instruction sets of CPUs.
 
-/// The vector instructions that a code generator may count on.
+/// A vector instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VectorIsa {
     /// x86-64's baseline: 16 vectors of 16 bytes, no fused multiply-add.
@@ -14,7 +14,7 @@ pub enum VectorIsa {
 }
 
 impl VectorIsa {
-    /// The widest that the features of an x86-64 processor allow.
+    /// The widest one that the features of an x86-64 CPU allow.
     #[must_use]
     pub fn of_x86(has: impl Fn(&str) -> bool) -> Self {
         let all = |names: &[&str]| names.iter().all(|name| has(name));
@@ -27,7 +27,7 @@ impl VectorIsa {
         }
     }
 
-    /// The widest that the features of a processor of either kind allow. All of AArch64 name `neon`.
+    /// The widest one that the features of a CPU allow. All AArch64 CPUs have the feature `neon`.
     #[must_use]
     pub fn of_features(has: impl Fn(&str) -> bool) -> Self {
         if has("neon") { VectorIsa::Neon } else { Self::of_x86(has) }
@@ -39,7 +39,7 @@ impl VectorIsa {
         self != VectorIsa::Neon
     }
 
-    /// Whether a processor with `self` runs code for `other`.
+    /// Whether a CPU with `self` can run code for `other`.
     #[must_use]
     pub fn runs(self, other: VectorIsa) -> bool {
         self.is_x86() == other.is_x86() && self >= other

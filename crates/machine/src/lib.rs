@@ -1,17 +1,17 @@
-//! What code is generated for, as data: sizes, limits, names and fingerprints.
+//! Targets of code generation: sizes, limits, names and fingerprints.
 //!
-//! A [`Target`] says what policy (rules, spaces, cost models) and code generators have to know of a
-//! device. A [`Goal`] is a target with the wishes of somebody: how many workers, which precision. Code
-//! generators derive from a target what their compiler wants to know, such as triples and feature strings;
-//! nothing of that is here.
+//! A [`Target`] describes a device for policy (rules, spaces, cost models) and code generators. A
+//! [`Goal`] adds user options: the number of workers and the precision. Code generators derive
+//! compiler-specific data from a target, such as triples and feature strings; this crate has none
+//! of that.
 //!
-//! | where | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `cpu.rs`, `isa.rs` | processors, and the vector instructions that tell them apart |
-//! | `gpu.rs`, `fpga.rs` | graphics processors and gate arrays |
+//! | `cpu.rs`, `isa.rs` | CPUs, and their vector instruction sets |
+//! | `gpu.rs`, `fpga.rs` | GPUs and FPGAs |
 //! | `named.rs` | the names of targets: one line each |
-//! | `native.rs` | this machine, as its system describes it |
-//! | `fingerprint.rs` | the name of a target in records |
+//! | `native.rs` | detection of this machine's CPU |
+//! | `fingerprint.rs` | the identifier of a target in records |
 
 mod cpu;
 mod error;
@@ -35,7 +35,7 @@ pub use gpu::{Gpu, GpuApi};
 pub use isa::VectorIsa;
 pub use native::{Caches, features, model};
 
-/// What code is generated for.
+/// A target of code generation.
 ///
 /// ```
 /// use tensorwright_machine::Target;
@@ -47,39 +47,39 @@ pub use native::{Caches, features, model};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// A processor.
+    /// A CPU.
     Cpu(Cpu),
-    /// A graphics processor.
+    /// A GPU.
     Gpu(Gpu),
-    /// A gate array.
+    /// An FPGA.
     Fpga(Fpga),
 }
 
 impl Target {
-    /// This machine's processor.
+    /// The CPU of this machine.
     ///
     /// # Errors
-    /// If it is neither x86-64 nor AArch64.
+    /// The CPU is neither x86-64 nor AArch64.
     pub fn native() -> Result<Self, TargetError> {
         Cpu::native().map(Self::Cpu)
     }
 
-    /// The target of a name: `native`, a kind of processor such as `avx2`, or a device such as
+    /// The target of a name: `native`, a generic CPU such as `avx2`, or a device such as
     /// `cuda:sm_90`. [`Target::names`] lists them.
     ///
     /// # Errors
-    /// A name that nothing has, and a device that is not there.
+    /// An unknown name, or an unavailable device.
     pub fn named(name: &str) -> Result<Self, TargetError> {
         named::named(name)
     }
 
-    /// The names that [`Target::named`] takes, for people.
+    /// The names that [`Target::named`] accepts, for display.
     #[must_use]
     pub fn names() -> Vec<&'static str> {
         named::names()
     }
 
-    /// The name that [`Target::named`] takes.
+    /// The name that [`Target::named`] accepts.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -89,7 +89,7 @@ impl Target {
         }
     }
 
-    /// The processor, if it is one.
+    /// The CPU, if it is one.
     #[must_use]
     pub fn cpu(&self) -> Option<&Cpu> {
         match self {
@@ -98,7 +98,7 @@ impl Target {
         }
     }
 
-    /// The graphics processor, if it is one.
+    /// The GPU, if it is one.
     #[must_use]
     pub fn gpu(&self) -> Option<&Gpu> {
         match self {
@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    /// The same with what this machine has, if this machine runs its code.
+    /// Uses this machine's properties, if this machine can run the code.
     #[must_use]
     pub fn on_this_machine(self) -> Self {
         match self {
@@ -116,10 +116,11 @@ impl Target {
         }
     }
 
-    /// Checks that this machine can run code for the target. A device that was found here is believed to be here still.
+    /// Checks that this machine can run code for the target. A device that was detected earlier is
+    /// assumed to be still available.
     ///
     /// # Errors
-    /// If it cannot.
+    /// It cannot.
     pub fn check_runs_here(&self) -> Result<(), TargetError> {
         match self {
             Self::Cpu(cpu) => cpu.check_runs_here(),
@@ -131,8 +132,8 @@ impl Target {
         }
     }
 
-    /// The name of what measures here in records: two targets have the same one only if measurements of
-    /// one hold for the other.
+    /// The identifier in records: two targets share it only if measurements of one apply to the
+    /// other.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         match self {

@@ -1,12 +1,12 @@
-//! The names of targets: one line each.
+//! The registry of target names, one line each.
 
 use crate::gpu::{ComputeUnits, Flagship};
 use crate::{Cpu, Gpu, Target, TargetError};
 
-/// Makes the target of a name.
+/// Creates the target of a name.
 type Make = fn(&str) -> Result<Target, TargetError>;
 
-/// A line: what people write, other words for it, and what it means.
+/// A registry line: the name, its aliases and the target.
 struct Line {
     shown: &'static str,
     words: &'static [&'static str],
@@ -17,8 +17,8 @@ const fn line(shown: &'static str, words: &'static [&'static str], make: Make) -
     Line { shown, words, make }
 }
 
-/// The shared memory of a block and of a multiprocessor is that of the CUDA C++ programming guide, "Technical
-/// specifications per compute capability"; the rest is that of NVIDIA's data sheets.
+/// Shared memory sizes are from the CUDA C++ programming guide, "Technical specifications per
+/// compute capability"; all other values from NVIDIA's data sheets.
 const VOLTA: Flagship = Flagship {
     model: "Tesla V100-SXM2-16GB",
     shared_per_block: 96,
@@ -49,9 +49,10 @@ const HOPPER: Flagship = Flagship {
     clock: 1980,
 };
 
-/// The sizes are those of "AMD GPU specifications" in the documentation of ROCm (compute units, LDS, L2 cache, VGPR file); bandwidths
-/// and clocks those of AMD's data sheets. A thread has 256 registers, and as many for accumulation where there are
-/// matrix instructions ("User Guide for AMDGPU Backend" of LLVM).
+/// Sizes are from "AMD GPU specifications" in the ROCm documentation (compute units, LDS, L2 cache,
+/// VGPR file); bandwidths and clocks from AMD's data sheets. A thread has 256 registers, and as
+/// many accumulation registers if there are matrix instructions ("User Guide for AMDGPU Backend" of
+/// LLVM).
 const VEGA: Flagship = Flagship {
     model: "AMD Radeon Instinct MI50",
     shared_per_block: 64,
@@ -65,7 +66,7 @@ const VEGA: Flagship = Flagship {
 const VEGA_UNITS: ComputeUnits =
     ComputeUnits { registers: 64, registers_per_thread: 256, tensor: false };
 
-/// One of the two dies of an MI250, which is a device of its own; an MI210 is one such die.
+/// One of the two dies of an MI250, which is a separate device; an MI210 is one such die.
 const CDNA2: Flagship = Flagship {
     model: "AMD Instinct MI250, one die",
     shared_per_block: 64,
@@ -96,7 +97,7 @@ const LINES: &[Line] = &[
 ];
 
 impl Line {
-    /// Whether the line is for a name. An `N` stands for a number.
+    /// Whether the line matches a name. An `N` stands for a number.
     fn is_for(&self, name: &str) -> bool {
         match self.shown.strip_suffix(":N") {
             Some(device) => {
@@ -108,7 +109,7 @@ impl Line {
     }
 }
 
-/// The names, for people.
+/// The names, for display.
 pub(crate) fn names() -> Vec<&'static str> {
     LINES.iter().map(|line| line.shown).collect()
 }
@@ -121,7 +122,7 @@ pub(crate) fn named(name: &str) -> Result<Target, TargetError> {
     }
 }
 
-/// Devices are numbered by their runtimes, which nothing here loads.
+/// Runtimes number the devices, and this crate does not load runtimes.
 fn device(name: &str) -> Result<Target, TargetError> {
     let reason = "only its runtime knows what it is".to_owned();
     let help = "ask `tensorwright::target`, which loads the runtimes of devices".to_owned();

@@ -1,7 +1,6 @@
-//! This machine's processor, as its system describes it.
+//! Detects the CPU of this machine.
 //!
-//! Everything is read when asked, nothing is assumed to be a particular machine; where the system does not say,
-//! a value that is common and safe stands in.
+//! Everything is queried from the system; a common and safe default replaces missing values.
 
 use std::fs;
 use std::path::Path;
@@ -12,20 +11,20 @@ use std::sync::OnceLock;
 pub struct Caches {
     /// The size of a cache line.
     pub line: usize,
-    /// The first level, per core.
+    /// The L1 cache, per core.
     pub l1d: usize,
-    /// The second level.
+    /// The L2 cache.
     pub l2: usize,
-    /// The third level, if there is one.
+    /// The L3 cache, if there is one.
     pub l3: Option<usize>,
 }
 
-/// What stands in where the system does not say: small values, since a tile that is made for too
-/// small a cache costs little.
+/// The defaults if the system does not say: small values, because a tile for too small a cache
+/// costs little.
 const TYPICAL: Caches = Caches { line: 64, l1d: 32 << 10, l2: 256 << 10, l3: None };
 
 impl Caches {
-    /// Those of the first processor that this process may use.
+    /// The caches of the first CPU that this process may use.
     #[must_use]
     pub fn detect() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -33,7 +32,7 @@ impl Caches {
         Self::read(&Path::new("/sys/devices/system/cpu").join(format!("cpu{first}/cache")))
     }
 
-    /// Reads a `cache` directory of a processor in sysfs.
+    /// Reads the `cache` directory of a CPU in sysfs.
     fn read(directory: &Path) -> Self {
         let mut caches = TYPICAL;
         for number in 0..8 {
@@ -57,7 +56,7 @@ impl Caches {
     }
 }
 
-/// A size as sysfs writes it: `32K`, `2M`. Zero is not a size: some virtual machines report it.
+/// A size in sysfs format: `32K`, `2M`. Zero is invalid: some virtual machines report it.
 fn parse_size(text: &str) -> Option<usize> {
     let text = text.trim();
     let digits = text.trim_end_matches(['K', 'M', 'G']);
@@ -71,13 +70,13 @@ fn parse_size(text: &str) -> Option<usize> {
     digits.parse::<usize>().ok()?.checked_mul(unit).filter(|&size| size > 0)
 }
 
-/// The first processor of `Cpus_allowed_list` in `/proc/self/status`: `2-5,8`.
+/// The first CPU of `Cpus_allowed_list` in `/proc/self/status`: `2-5,8`.
 fn first_allowed(status: &str) -> Option<usize> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     list.trim().split([',', '-']).next()?.parse().ok()
 }
 
-/// The processor's name for itself, or the architecture's if it has none.
+/// The CPU's model name, or the architecture if it has none.
 #[must_use]
 pub fn model() -> String {
     static MODEL: OnceLock<String> = OnceLock::new();
@@ -93,7 +92,7 @@ fn read_model() -> String {
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// AArch64 says who made a processor and which one it is, by numbers. Machines with several kinds name all.
+/// The AArch64 implementer and part numbers. Machines with several kinds of cores name all.
 fn parse_arm_model(cpuinfo: &str) -> Option<String> {
     let values = |name: &str| -> Vec<&str> {
         let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -114,13 +113,13 @@ fn parse_model(cpuinfo: &str) -> Option<&str> {
     line.split_once(':').map(|(_, name)| name.trim()).filter(|name| !name.is_empty())
 }
 
-/// Vector features that this processor has and that code generation asks about, in the spelling of LLVM.
+/// The vector features of this CPU that matter for code generation, as LLVM spells them.
 #[must_use]
 pub fn features() -> Vec<&'static str> {
     detected().into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect()
 }
 
-/// Vector features that code generation asks about, and whether this processor has them.
+/// The vector features that matter for code generation, and whether this CPU has them.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     macro_rules! detected {
@@ -141,7 +140,7 @@ pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     )
 }
 
-/// Vector features that code generation asks about, and whether this processor has them.
+/// The vector features that matter for code generation, and whether this CPU has them.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     macro_rules! detected {
@@ -150,7 +149,7 @@ pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     detected!("neon", "dotprod", "fp16", "bf16", "i8mm", "sve")
 }
 
-/// No code is generated for this architecture.
+/// This architecture is not supported.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn detected() -> Vec<(&'static str, bool)> {
     Vec::new()

@@ -3,7 +3,7 @@
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::primitives::{stages, winograd_choices};
-use tensorwright_schedule::{Draft, LoopNest, canonical};
+use tensorwright_schedule::{LoopNest, ScheduleState, canonical};
 
 use crate::rewriting::rewritings;
 
@@ -19,12 +19,12 @@ const MOST_VARIANTS: usize = 2;
 /// Drafts for the algorithms worth trying on a program, most promising first. The program as
 /// written is always among them.
 #[must_use]
-pub fn alternatives(program: &Program, precision: Precision) -> Vec<Draft> {
+pub fn alternatives(program: &Program, precision: Precision) -> Vec<ScheduleState> {
     alternatives_of(&canonical(program), precision)
 }
 
 /// Drafts for the algorithms worth trying on a canonical nest, or on a piece of one.
-pub(crate) fn alternatives_of(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
+pub(crate) fn alternatives_of(nest: &LoopNest, precision: Precision) -> Vec<ScheduleState> {
     let mut begun = rewritings(nest, precision);
     // Stage variants are tried on the most promising rewriting of the program.
     let mut drafts = of_stages(begun.remove(0), precision);
@@ -33,7 +33,7 @@ pub(crate) fn alternatives_of(nest: &LoopNest, precision: Precision) -> Vec<Draf
 }
 
 /// The draft as it is, and with other algorithms for its stages; most promising first.
-fn of_stages(begun: Draft, precision: Precision) -> Vec<Draft> {
+fn of_stages(begun: ScheduleState, precision: Precision) -> Vec<ScheduleState> {
     let mut drafts = vec![(1.0, begun.clone())];
     if precision == Precision::Fast {
         for variant in 0..MOST_VARIANTS {
@@ -47,7 +47,7 @@ fn of_stages(begun: Draft, precision: Precision) -> Vec<Draft> {
 /// Rewrites every stage that has more than `variant` variants, each by its best one after skipping
 /// `variant`. Also returns the smallest estimated gain of these stages; `None` if there is no such
 /// stage.
-fn rewritten(mut draft: Draft, variant: usize) -> Option<(f64, Draft)> {
+fn rewritten(mut draft: ScheduleState, variant: usize) -> Option<(f64, ScheduleState)> {
     let mut least: Option<f64> = None;
     for stage in stages(&draft.nest) {
         let choice = winograd_choices(&draft.nest, &stage).into_iter().nth(variant);

@@ -3,7 +3,7 @@
 use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
-use tensorwright_schedule::{Draft, LoopNest, Schedule, Window, canonical};
+use tensorwright_schedule::{LoopNest, Schedule, ScheduleState, Window, canonical};
 
 use crate::algorithm::alternatives_of;
 use crate::pipelines::instead_of;
@@ -74,7 +74,7 @@ impl DefaultSchedule {
             return Ok(Self { schedule, cycles: policy.least_cycles(program) });
         }
         let begun = alternatives(program, goal.precision).into_iter().next();
-        let begun = begun.unwrap_or_else(|| Draft::new(nest));
+        let begun = begun.unwrap_or_else(|| ScheduleState::new(nest));
         if program.stages.len() <= MOST_STAGES {
             let space = ScheduleSpace::of(begun.clone(), goal, &Preset::Full.options())?;
             if let Some(modelled) = modelled(program, &space, policy.as_ref()) {
@@ -92,7 +92,7 @@ fn in_pieces(nest: LoopNest, precision: Precision, policy: &dyn Policy) -> Sched
     let mut schedule = Schedule::default();
     while window.advance() {
         let begun = alternatives_of(window.nest(), precision).into_iter().next();
-        let begun = begun.unwrap_or_else(|| Draft::new(window.nest().clone()));
+        let begun = begun.unwrap_or_else(|| ScheduleState::new(window.nest().clone()));
         let piece = policy.by_rules(begun);
         schedule.steps.extend(piece.schedule.steps);
         window.set(piece.nest);

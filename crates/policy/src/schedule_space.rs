@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_bigint::BigUint;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, TargetError};
-use tensorwright_schedule::{Draft, Schedule, canonical};
+use tensorwright_schedule::{Schedule, ScheduleState, canonical};
 use tensorwright_space::{Parameter, Point, Rejection, Rng, Rules, SearchSpace};
 
 use crate::sketch::{Sketch, Values};
@@ -94,7 +94,7 @@ impl ScheduleSpace {
         goal: &Goal,
         options: &SpaceOptions,
     ) -> Result<Self, TargetError> {
-        Self::of(Draft::new(canonical(program)), goal, options)
+        Self::of(ScheduleState::new(canonical(program)), goal, options)
     }
 
     /// One space per algorithm worth trying, most promising first: the program as written and its
@@ -119,7 +119,11 @@ impl ScheduleSpace {
     ///
     /// # Errors
     /// An unsupported kind of target.
-    pub fn of(begun: Draft, goal: &Goal, options: &SpaceOptions) -> Result<Self, TargetError> {
+    pub fn of(
+        begun: ScheduleState,
+        goal: &Goal,
+        options: &SpaceOptions,
+    ) -> Result<Self, TargetError> {
         let sketch = policy(goal)?.sketch(begun, options);
         let all = sketch.parameters().iter();
         let free: Vec<bool> = all.clone().map(|p| options.is_free(p.name())).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tensorwright_lang::program::Program;
 use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
-use tensorwright_schedule::{Draft, Schedule};
+use tensorwright_schedule::{Schedule, ScheduleState};
 use tensorwright_space::{Parameter, Point, Rejection};
 
 use crate::SpaceOptions;
@@ -15,10 +15,10 @@ use crate::pipelines::PipelineSearch;
 /// The scheduling policy of a kind of target, implemented by its goals.
 pub(crate) trait Policy {
     /// The sketch of a draft, which may contain rewritings only.
-    fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch>;
+    fn sketch(&self, begun: ScheduleState, options: &SpaceOptions) -> Box<dyn Sketch>;
 
     /// Schedules a draft by rules only.
-    fn by_rules(&self, begun: Draft) -> Draft;
+    fn by_rules(&self, begun: ScheduleState) -> ScheduleState;
 
     /// Whether a nest can be lowered for the target.
     fn lowers(&self, nest: LoopNest) -> bool;

@@ -40,6 +40,6 @@ def test_nothing_is_kept_if_the_variable_is_empty(tmp_path):
 def test_folders_of_others_are_refused(tmp_path):
     tmp_path.chmod(0o777)
     done = run(tmp_path)
-    said = f"TENSORWRIGHT_CACHE={tmp_path}: others may write to the folder, and what is in it is run; kernels are not cached"
+    said = f"TENSORWRIGHT_CACHE={tmp_path}: other users can write to the folder, whose contents are executed; kernels are not cached"
     assert said in done.stderr
     assert done.returncode != 0, "warnings are errors there"

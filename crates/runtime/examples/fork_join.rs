@@ -1,5 +1,6 @@
-//! How long it takes to enter and leave a parallel loop of two threads: this pool, rayon and scoped
-//! threads, on a quiet machine, after idling, and on a crowded machine.
+//! Fork-join latency of two threads: this pool, rayon and scoped threads.
+//!
+//! Measured on a quiet machine, after idling, and on an oversubscribed machine.
 //!
 //! `cargo run --release -p tensorwright-runtime --example fork_join`
 #![allow(clippy::print_stdout, reason = "prints a table")]
@@ -12,24 +13,24 @@ use std::time::{Duration, Instant};
 use tensorwright_runtime::timing::stats::quantile;
 use tensorwright_runtime::{Machine, Pool};
 
-/// Threads that take part in a loop.
+/// The threads of a loop.
 const THREADS: usize = 2;
 
 /// A parallel loop of two iterations.
 type ForkJoin<'a> = &'a dyn Fn(&(dyn Fn() + Sync));
 
-/// What an iteration does.
+/// The work of an iteration.
 #[derive(Clone, Copy)]
 enum Work {
     /// Nothing.
     Empty,
-    /// Waits until the other iteration has begun, so both threads must have come.
+    /// Waits until the other iteration has begun, which needs both threads.
     Meet,
-    /// So many rounds of arithmetic.
+    /// A number of rounds of arithmetic.
     Rounds(u64),
 }
 
-/// What is going on around the loop.
+/// The state of the machine.
 #[derive(Clone, Copy, PartialEq)]
 enum Around {
     Quiet,
@@ -78,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures with what is going on around.
+/// Measures in a state of the machine.
 fn surrounded(around: Around, work: Work, fork_join: ForkJoin<'_>) -> String {
     if around != Around::Crowded {
         return measure(around, work, fork_join);
@@ -124,7 +125,7 @@ fn measure(around: Around, work: Work, fork_join: ForkJoin<'_>) -> String {
     format!("{:.2} / {:.2}", quantile(&mut times, 0.5), quantile(&mut times, 0.9))
 }
 
-/// Waits until both iterations are here; gives way if that takes long.
+/// Waits until both iterations are here; yields if that takes long.
 fn meet(begun: &AtomicUsize) {
     begun.fetch_add(1, Ordering::Relaxed);
     let mut polls = 0u32;
@@ -138,7 +139,7 @@ fn meet(begun: &AtomicUsize) {
     }
 }
 
-/// Lets time pass in this thread, without giving up the processor.
+/// Waits in this thread without yielding the CPU.
 fn idle(duration: Duration) {
     let start = Instant::now();
     while start.elapsed() < duration {
@@ -146,8 +147,8 @@ fn idle(duration: Duration) {
     }
 }
 
-/// A chain of dependent operations: the same number of cycles on every call, whether or not the other
-/// thread runs on the same core.
+/// A chain of dependent operations: the same number of cycles on every call, whether or not the
+/// other thread runs on the same core.
 fn compute(rounds: u64) {
     let mut value = black_box(1u64);
     for _ in 0..rounds {
@@ -158,7 +159,7 @@ fn compute(rounds: u64) {
     black_box(value);
 }
 
-/// How many rounds of [`compute`] take so long, undisturbed.
+/// The rounds of [`compute`] in a duration, undisturbed.
 fn rounds_of(duration: Duration) -> u64 {
     let trial = 10_000;
     let fastest = (0..1000).map(|_| {

@@ -1,4 +1,4 @@
-//! What one core of this machine does: FMA peak and bandwidth by size of the buffer.
+//! Prints FMA peak and memory bandwidth of one core.
 //!
 //! `cargo run --release -p tensorwright-runtime --example probes`
 #![allow(clippy::print_stdout, reason = "prints a table")]

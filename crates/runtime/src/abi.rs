@@ -1,4 +1,4 @@
-//! The C types that a kernel and its caller share.
+//! The C types of the interface between a kernel and its caller.
 //!
 //! ```c
 //! typedef void (*tw_task)(void *context, int64_t begin, int64_t end, int32_t worker);
@@ -10,8 +10,8 @@
 //! int32_t NAME(void *const *buffers, void *workspace, tw_pool *pool);
 //! ```
 //!
-//! [`Pool::as_abi`](crate::Pool::as_abi) is this crate's implementation; whoever calls a kernel from
-//! C may bring another one, or none: with a null pool a kernel runs in the calling thread.
+//! [`Pool::as_abi`](crate::Pool::as_abi) is this crate's implementation. C callers may use another
+//! one, or none: with a null pool, a kernel runs in the calling thread.
 
 use std::ffi::c_void;
 
@@ -20,17 +20,18 @@ use std::ffi::c_void;
 /// A task must not unwind.
 pub type Task = unsafe extern "C" fn(context: *mut c_void, begin: i64, end: i64, worker: i32);
 
-/// Calls `task` so that every iteration of `0..count` is run once, and returns when all are done. Workers
-/// are numbered from 0 to below [`Pool::workers`]; no two ranges run with the same number at the same time.
+/// Calls `task` so that every iteration of `0..count` runs once, and returns when all are done.
+/// Workers are numbered from 0 to below [`Pool::workers`]; no two ranges run with the same number
+/// at the same time.
 pub type Run = unsafe extern "C" fn(pool: *mut Pool, task: Task, context: *mut c_void, count: i64);
 
-/// What a kernel needs of a thread pool; `tw_pool` in C.
+/// The interface of a thread pool; `tw_pool` in C.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pool {
     /// Runs a parallel loop.
     pub run: Run,
-    /// Tasks see worker numbers below this.
+    /// An upper bound on worker numbers.
     pub workers: i32,
 }
 

@@ -1,23 +1,25 @@
-//! [`Activity`]: processor time, which a busy or stopped machine does not add to.
+//! [`Activity`]: CPU time of a process tree.
 
 use std::fs;
 use std::path::Path;
 
-/// Linux counts the time of processes in hundredths of a second, whatever its own clock does.
+/// The tick of Linux's process times: hundredths of a second, independent of the kernel's own
+/// clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The activity of a process and of all processes that it has started.
+/// The activity of a process and of all its descendants. Unlike wall time, it does not advance on a
+/// busy or stopped machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Activity {
-    /// The processor time that they have used so far.
+    /// The CPU time used so far.
     pub seconds: f64,
-    /// Whether one of them runs, wants to, waits for a disk or was stopped: it is not its own fault
-    /// that it gets nowhere.
+    /// Whether one of them is running, runnable, waiting for a disk or stopped: its lack of
+    /// progress is not its own fault.
     pub is_busy: bool,
 }
 
 impl Activity {
-    /// That of a process that this one has started; `None` once it has ended.
+    /// The activity of a child process; `None` once it has ended.
     #[must_use]
     pub fn of(process: u32) -> Option<Self> {
         let folder = format!("/proc/{process}");
@@ -36,16 +38,16 @@ impl Activity {
         Some(sum)
     }
 
-    /// That of a thread, by its `stat` file.
+    /// The activity of a thread, given its `stat` file.
     #[must_use]
     pub fn of_thread(stat: &Path) -> Option<Self> {
         Self::of_stat(stat, false)
     }
 
-    /// Reads a `stat` file; with the time of children that have ended, if wanted.
+    /// Reads a `stat` file, optionally with the time of children that have ended.
     fn of_stat(file: &Path, with_children: bool) -> Option<Self> {
         let text = fs::read_to_string(file).ok()?;
-        // The name of the program, in parentheses, may hold anything.
+        // The program's name, in parentheses, may contain any character.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let ticks = |field: usize| fields.get(field)?.parse::<f64>().ok();
@@ -63,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell and its children have used after a while.
+    /// The activity of a shell and its children after a while.
     fn watch(script: &str, during: Duration) -> Activity {
         let mut command = Command::new("sh");
         let mut child = command.args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();

@@ -1,26 +1,26 @@
-//! The processors this process may use, and pinning a thread to one of them.
+//! CPU affinity: the allowed CPUs, and pinning threads to them.
 //!
-//! Where the system offers no such calls (anything but Linux), nothing is known and pinning fails;
-//! callers treat both as "let the scheduler decide".
+//! On systems without these calls (anything but Linux), the list is empty and pinning fails;
+//! callers then leave placement to the scheduler.
 #![allow(unsafe_code, reason = "calls into the C library")]
 
 use std::io;
 use std::marker::PhantomData;
 
-/// The processors that the calling thread may run on, in order. Empty if that cannot be known.
+/// The CPUs that the calling thread may run on, in order. Empty if unknown.
 #[must_use]
 pub fn allowed() -> Vec<usize> {
     system::mask().map(|mask| system::members(&mask)).unwrap_or_default()
 }
 
-/// The processor that the calling thread is on, which is only a hint unless it is pinned.
+/// The CPU that the calling thread runs on, which is only a hint unless it is pinned.
 #[must_use]
 pub fn current() -> Option<usize> {
     system::current()
 }
 
-/// The processors of the core that `processor` belongs to, itself included; only itself where the system
-/// does not say.
+/// The logical CPUs of the core of `processor`, including itself; only itself if the system does
+/// not say.
 #[must_use]
 pub fn siblings(processor: usize) -> Vec<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
@@ -29,7 +29,7 @@ pub fn siblings(processor: usize) -> Vec<usize> {
     if siblings.contains(&processor) { siblings } else { vec![processor] }
 }
 
-/// Processors as Linux lists them: `0,4`, `0-1`.
+/// CPUs in Linux's list format: `0,4`, `0-1`.
 fn processors(list: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -39,7 +39,7 @@ fn processors(list: &str) -> Vec<usize> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Keeps the thread that made it on one processor; dropping it restores the former mask.
+/// Pins its thread to one CPU; dropping it restores the former mask.
 #[derive(Debug)]
 pub struct Pin {
     former: system::Mask,
@@ -50,7 +50,7 @@ pub struct Pin {
 /// Pins the calling thread to `processor` until the guard is dropped.
 ///
 /// # Errors
-/// If the processor does not exist or is not allowed, or the system has no such call.
+/// The CPU does not exist or is not allowed, or the system has no such call.
 pub fn pin(processor: usize) -> io::Result<Pin> {
     let former = system::mask()?;
     system::set_mask(&system::single(processor)?)?;
@@ -59,8 +59,8 @@ pub fn pin(processor: usize) -> io::Result<Pin> {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        // A mask that was in force a moment ago can only be refused if the processors went away,
-        // and then the system has chosen others already.
+        // The former mask was valid a moment ago. It can only be refused if CPUs were removed, and
+        // then the system has already chosen others.
         let _ = system::set_mask(&self.former);
     }
 }

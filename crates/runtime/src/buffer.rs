@@ -1,9 +1,9 @@
-//! [`AlignedBuffer`]: the memory that kernels work on.
+//! [`AlignedBuffer`]: aligned, pre-faulted memory for kernels.
 //!
-//! Buffers are aligned to a cache line, so that a vector never straddles two of them, and their
-//! pages are present before a kernel sees them, so that no timing includes page faults. Large buffers
-//! ask for huge pages: a packed panel that spans hundreds of small pages costs more in address
-//! translation than in arithmetic.
+//! Buffers are aligned to a cache line, so vectors never straddle two of them, and their pages are
+//! mapped in advance, so timings never include page faults. Large buffers request huge pages: a
+//! packed panel that spans hundreds of small pages costs more in address translation than in
+//! arithmetic.
 #![allow(unsafe_code, reason = "owns raw memory from the global allocator")]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -16,7 +16,7 @@ use crate::machine::physical_memory;
 /// The alignment of every buffer in bytes: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
-/// The size of a huge page on the machines that have them by default.
+/// The default size of a huge page, where huge pages exist.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Owned, zeroed memory that is aligned to [`ALIGNMENT`] bytes.
@@ -35,10 +35,10 @@ pub struct AlignedBuffer {
     layout: Layout,
 }
 
-/// Memory could not be had.
+/// Memory could not be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocError {
-    /// How many bytes were asked for.
+    /// The requested bytes.
     pub bytes: usize,
 }
 
@@ -56,23 +56,22 @@ unsafe impl Send for AlignedBuffer {}
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// Allocates `bytes` zero bytes whose pages are present.
+    /// Allocates `bytes` zero bytes with mapped pages.
     ///
     /// # Errors
-    /// If the allocator refuses, or `bytes` exceeds the machine's memory. Some systems promise any
-    /// amount and kill the process when it is touched, so the allocator alone cannot be trusted.
+    /// The allocator fails, or `bytes` exceeds the machine's memory. Some systems overcommit any
+    /// amount and kill the process later, so the allocator alone cannot be trusted.
     pub fn new(bytes: usize) -> Result<Self, AllocError> {
         let error = AllocError { bytes };
         if physical_memory().is_some_and(|memory| bytes as u64 > memory) {
             return Err(error);
         }
-        // An empty buffer owns one byte: not a special case, and its pointer is as good as any.
+        // An empty buffer owns one byte, which avoids a special case.
         let layout = Layout::from_size_align(bytes.max(1), alignment(bytes)).map_err(|_| error)?;
         // SAFETY: the layout's size is at least one.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or(error)?;
         advise_huge_pages(start, bytes);
-        // Zeroing by hand and not by the allocator: it comes after the advice, and it touches every
-        // page.
+        // Zeroes manually instead of in the allocator: after the advice, and touching every page.
         // SAFETY: the allocation has `layout.size()` bytes and nobody else knows of it.
         unsafe { start.write_bytes(0, layout.size()) };
         Ok(Self { start, len: bytes, layout })
@@ -111,7 +110,7 @@ impl AlignedBuffer {
         self.as_mut_slice()
     }
 
-    /// The memory as numbers; bytes at the end that do not fill one are left out.
+    /// The memory as numbers; incomplete numbers at the end are dropped.
     #[must_use]
     pub fn as_slice<T: Element>(&self) -> &[T] {
         // SAFETY: the memory is initialised, aligned to more than any element, at least
@@ -120,7 +119,7 @@ impl AlignedBuffer {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len / size_of::<T>()) }
     }
 
-    /// The memory as numbers, to write; bytes at the end that do not fill one are left out.
+    /// The memory as mutable numbers; incomplete numbers at the end are dropped.
     #[must_use]
     pub fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and the borrow is exclusive. An `Element` has no padding, so the
@@ -130,13 +129,13 @@ impl AlignedBuffer {
         }
     }
 
-    /// Where the memory starts. Valid for reads of [`len`](Self::len) bytes while the buffer lives.
+    /// The start of the memory. Valid for reads of [`len`](Self::len) bytes while the buffer lives.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }
 
-    /// Where the memory starts, to write. Valid for [`len`](Self::len) bytes while the buffer lives.
+    /// The mutable start of the memory. Valid for [`len`](Self::len) bytes while the buffer lives.
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
@@ -156,18 +155,18 @@ impl fmt::Debug for AlignedBuffer {
     }
 }
 
-/// A buffer that fills huge pages starts at one; others start at a cache line.
+/// The alignment: a huge page for buffers that fill one, otherwise a cache line.
 fn alignment(bytes: usize) -> usize {
     if bytes >= HUGE_PAGE { HUGE_PAGE } else { ALIGNMENT }
 }
 
-/// Asks for huge pages under the part of the memory that fills them.
+/// Requests huge pages for the part of the memory that fills them.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
     let whole = bytes / HUGE_PAGE * HUGE_PAGE;
     if whole > 0 {
         // SAFETY: the range lies inside an allocation of ours and starts at a page boundary; the
-        // advice changes how it is backed, never what it holds. That it may be refused is harmless.
+        // advice changes how it is backed, never what it holds. A refusal is harmless.
         unsafe { libc::madvise(start.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
 }

@@ -1,4 +1,4 @@
-//! The number types that memory may be read as.
+//! [`Element`]: the number types of buffers.
 #![allow(unsafe_code, reason = "numbers and bytes are two readings of the same memory")]
 
 mod sealed {

@@ -1,9 +1,9 @@
-//! [`hold_forks`]: no other thread forks the process meanwhile.
+//! [`hold_forks`]: delays forks of the process in other threads.
 //!
-//! A forked child has the memory of its parent and one of its threads. A lock that another thread held
-//! stays locked in the child forever, and what it guards may be half changed. Interpreters fork
-//! (Python's `multiprocessing` does), so whoever holds a lock for long, or lets a library hold its
-//! own, as compiling does, makes forks wait until it is done.
+//! A forked child has the parent's memory but only one of its threads. A lock that another thread
+//! held stays locked in the child forever, and its data may be inconsistent. Interpreters fork
+//! (Python's `multiprocessing` does). So code that holds a lock for long, or calls a library that
+//! holds its own, such as a compiler, delays forks until it is done.
 #![allow(unsafe_code, reason = "asks the C library to tell of forks")]
 
 use std::cell::Cell;
@@ -11,30 +11,30 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How many threads hold forks.
+/// The number of threads that hold forks.
 static HOLDERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a thread waits to fork, or forks: nobody begins to hold forks meanwhile.
+/// Whether a thread is waiting to fork or forking: no new holds begin meanwhile.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
-/// How long a thread sleeps between looks: there is nothing in a child that could wake it.
+/// The polling interval: a child has no thread that could wake another.
 const NAP: Duration = Duration::from_micros(50);
 
 thread_local! {
-    /// How many holds this thread has.
+    /// The number of holds of this thread.
     static MINE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// No other thread forks while this lives.
+/// Delays forks in other threads while it lives.
 #[derive(Debug)]
 #[must_use]
 pub struct ForkHold {
-    /// It belongs to its thread.
+    /// A hold belongs to its thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 
-/// Keeps other threads from forking the process until the hold is dropped. Threads that fork wait, so
-/// the holder must not wait for one of them. Holds may nest.
+/// Prevents other threads from forking the process until the hold is dropped. Threads that fork
+/// wait, so the holder must not wait for one of them. Holds may nest.
 pub fn hold_forks() -> ForkHold {
     static TOLD: OnceLock<()> = OnceLock::new();
     TOLD.get_or_init(|| {
@@ -73,13 +73,13 @@ impl Drop for ForkHold {
     }
 }
 
-/// The holds of this thread: it may fork itself, which it then does in a state that it knows.
+/// The holds of this thread: it may fork itself, in a state that it knows.
 fn own() -> usize {
     usize::from(MINE.get() > 0)
 }
 
 unsafe extern "C" fn before() {
-    // One fork after the other.
+    // Serializes forks.
     while FORKING.swap(true, Ordering::SeqCst) {
         std::thread::sleep(NAP);
     }
@@ -93,7 +93,7 @@ unsafe extern "C" fn after() {
 }
 
 unsafe extern "C" fn after_in_child() {
-    // Threads that looked just before the fork are not here any more.
+    // Threads that waited for the fork do not exist in the child.
     HOLDERS.store(own(), Ordering::SeqCst);
     FORKING.store(false, Ordering::SeqCst);
 }
@@ -102,7 +102,7 @@ unsafe extern "C" fn after_in_child() {
 mod tests {
     use super::*;
 
-    /// Forks, and gives what the child's `work` does within some seconds.
+    /// Forks, and returns the result of `work` in the child, with a timeout.
     fn in_child(work: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child runs `work` and ends, without unwinding into the test harness.
         match unsafe { libc::fork() } {
@@ -151,7 +151,7 @@ mod tests {
                 })
             });
             assert_eq!(children.count(), 50);
-            // Its own hold does not keep a thread from forking.
+            // A thread's own hold does not prevent it from forking.
             let hold = hold_forks();
             assert!(in_child(|| HOLDERS.load(Ordering::SeqCst) == 1));
             drop(hold);

@@ -1,17 +1,16 @@
-//! What tells this machine with this build of the code from all others.
+//! Identifies this machine and this build of the code.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
-/// Where systems keep a name that no other machine has; the last is the name in the network.
+/// Files with a unique machine ID; the last one is the host name.
 const NAMES: [&str; 3] =
     ["/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/hostname"];
 
-/// A text that another machine or another build of this code does not have: the name of the machine,
-/// and the size and the time of the file that this code is in. Nobody else needs to know it; hash it
-/// before it is kept.
+/// A text that is unique to this machine and build: the machine ID, and the size and time of the
+/// file that contains this code. It is private; hash it before storing it.
 #[must_use]
 pub fn installation() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
@@ -24,7 +23,7 @@ fn machine() -> String {
     known.unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The size and the time of the file that this code is in.
+/// The size and time of the file that contains this code.
 fn build() -> String {
     let describe = |path: PathBuf| {
         let file = fs::metadata(path).ok()?;
@@ -34,7 +33,7 @@ fn build() -> String {
     code_file().and_then(describe).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The executable or the library that this function is in: in an interpreter's process it is not the
+/// The executable or library that contains this function: in an interpreter's process it is not the
 /// executable.
 fn code_file() -> Option<PathBuf> {
     let here = code_file as *const () as usize;

@@ -1,19 +1,19 @@
-//! What compiled kernels run on, and how they are measured.
+//! Runtime of compiled kernels, and tools to measure them.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
-//! | [`element`] | the number types that memory may be read as |
+//! | [`element`] | the number types of buffers |
 //! | [`buffer`] | [`AlignedBuffer`]: owned, zeroed, 64-byte aligned memory |
 //! | [`view`] | [`View`]: a borrowed, strided input, and its dense copy |
-//! | [`abi`] | the C types that a kernel and its caller share |
-//! | [`pool`] | [`Pool`]: pinned threads that spin, then park, and notice a crowded machine |
-//! | [`affinity`] | the processors this process may use, and pinning to one of them |
-//! | [`machine`] | [`Machine`]: processor, features, caches and memory |
-//! | [`probe`] | what the machine can do at this moment: FMA peak, read and copy bandwidth |
-//! | [`timing`] | timing a kernel on a noisy machine, interleaved with a probe or a rival |
+//! | [`abi`] | the C types of the interface between a kernel and its caller |
+//! | [`pool`] | [`Pool`]: pinned threads that spin, then park, and detect oversubscription |
+//! | [`affinity`] | the allowed CPUs, and pinning to one of them |
+//! | [`machine`] | [`Machine`]: CPU, features, caches and memory |
+//! | [`probe`] | current FMA peak, read and copy bandwidth |
+//! | [`timing`] | timing a kernel on a noisy machine, interleaved with a probe or a competitor |
 //!
-//! This crate knows nothing of tensors, programs or schedules. It is also, with the LLVM back end,
-//! one of the two places where `unsafe` is allowed; each block says why it is sound.
+//! This crate is independent of tensors, programs and schedules. Like the LLVM back end, it may use
+//! `unsafe`; each block states why it is sound.
 
 pub mod abi;
 mod activity;

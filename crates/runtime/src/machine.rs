@@ -1,7 +1,6 @@
-//! [`Machine`]: what the processor is and has.
+//! [`Machine`]: CPU model, features, caches and memory of this machine.
 //!
-//! Everything is read from the system when asked, nothing is assumed to be a particular machine;
-//! where the system does not say, a value that is common and safe stands in.
+//! Everything is queried from the system; a common and safe default replaces missing values.
 #![allow(unsafe_code, reason = "asks the C library for the size of memory")]
 
 use std::collections::BTreeSet;
@@ -26,27 +25,26 @@ use crate::affinity;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Machine {
-    /// The processor's name for itself, or the architecture's if it has none.
+    /// The CPU's model name, or the architecture if it has none.
     pub model: String,
     /// The architecture, as Rust spells it: `x86_64`, `aarch64`.
     pub architecture: &'static str,
-    /// Vector features that this processor has and that code generation asks about, in the spelling
-    /// of LLVM.
+    /// The vector features of this CPU that matter for code generation, as LLVM spells them.
     pub features: Vec<&'static str>,
-    /// Processors that the system shows.
+    /// The number of logical CPUs.
     pub logical_processors: usize,
-    /// Cores among them: processors that share a core count once.
+    /// The number of cores: logical CPUs that share a core count once.
     pub physical_cores: usize,
-    /// The processors that this process may use; empty if the system does not say.
+    /// The CPUs that this process may use; empty if unknown.
     pub allowed_processors: Vec<usize>,
-    /// The caches of the first allowed processor.
+    /// The caches of the first allowed CPU.
     pub caches: Caches,
     /// The size of memory in bytes, if known.
     pub memory_bytes: Option<u64>,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// Queries the system.
     #[must_use]
     pub fn detect() -> Self {
         let allowed_processors = affinity::allowed();
@@ -65,7 +63,7 @@ impl Machine {
         }
     }
 
-    /// Whether the processor has a feature of [`Machine::features`].
+    /// Whether the CPU has a feature of [`Machine::features`].
     #[must_use]
     pub fn has(&self, feature: &str) -> bool {
         self.features.contains(&feature)
@@ -96,7 +94,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// A number of bytes in the unit that people use for it.
+/// A number of bytes, printed with a suitable unit.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -109,7 +107,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// How many processors and cores sysfs shows; zero where it shows none.
+/// The number of CPUs and cores in sysfs; zero if unknown.
 #[derive(Debug, PartialEq, Eq)]
 struct Topology {
     logical: usize,
@@ -119,7 +117,7 @@ struct Topology {
 impl Topology {
     fn read(directory: &Path) -> Self {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        // Processors of one core have the same list of siblings.
+        // The CPUs of one core have the same list of siblings.
         let mut cores = BTreeSet::new();
         let mut logical = 0;
         for entry in entries {

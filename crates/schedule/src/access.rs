@@ -1,4 +1,4 @@
-//! How the accesses of a stage move with its loops.
+//! Memory access patterns of a stage: strides, reuse and periods.
 
 use tensorwright_lang::program::{Atom, Index, Term};
 
@@ -15,7 +15,7 @@ pub struct Axis {
     pub var: Var,
     /// Its number of iterations.
     pub extent: i64,
-    /// Whether it goes over results or over terms of a reduction.
+    /// Whether it is a spatial or a reduction loop.
     pub role: Role,
 }
 
@@ -29,7 +29,7 @@ pub struct Access {
     offset: Option<Index>,
 }
 
-/// What a stage does: its loops, its reads, its write.
+/// The loops, reads and write of a stage.
 #[derive(Debug, Clone)]
 pub struct Accesses {
     /// The loops of the stage itself, outermost first.
@@ -41,7 +41,7 @@ pub struct Accesses {
 }
 
 impl Accesses {
-    /// What a stage of a nest does; `None` if there is no such stage.
+    /// The accesses of a stage; `None` if the nest has no such stage.
     #[must_use]
     pub fn of(nest: &LoopNest, stage: &str) -> Option<Self> {
         let store = store_of(nest, stage)?;
@@ -53,7 +53,7 @@ impl Accesses {
         };
         let own = |l: &&&crate::nest::Loop| l.stage == Some(store.stage());
         let axes = loops_of(nest, stage).iter().filter(own).map(axis).collect();
-        // What a reduction starts from is read once per element: it moves nothing that matters.
+        // A reduction reads its initial value once per element, which does not matter here.
         let of_terms = store.reads().into_iter().filter(|(what, _)| *what == Use::Value);
         let reads = of_terms.map(|(_, read)| {
             let gathers = read.subscripts.iter().any(Index::has_value);
@@ -78,8 +78,8 @@ impl Accesses {
         self.reads.iter().filter(|read| !matches!(read.stride(axis), Some(0 | 1))).collect()
     }
 
-    /// After how many iterations of a loop positions that depend on the remainder of its variable repeat; one if none does, and `None`
-    /// if there is no one number.
+    /// The number of iterations after which subscripts that use the loop variable modulo a constant
+    /// repeat. One if there are none, `None` if they have no common period.
     #[must_use]
     pub fn period(&self, axis: &Axis) -> Option<i64> {
         let mut period = 1;
@@ -97,7 +97,8 @@ impl Accesses {
         Some(period)
     }
 
-    /// Whether the iterations of a loop read the same vectors along another loop, whose lanes are so many iterations apart.
+    /// Whether iterations of a loop read the same vectors along another loop, whose lanes are
+    /// `apart` iterations apart.
     #[must_use]
     pub fn shares_vectors(&self, axis: &Axis, vector: &Axis, apart: i64) -> bool {
         let moves = |read: &&Access| read.stride_of(vector, apart) != Some(0);
@@ -114,13 +115,13 @@ impl Accesses {
 }
 
 impl Access {
-    /// How far the position moves with an iteration of a loop; `None` if that differs.
+    /// The distance in memory between two iterations of a loop; `None` if it is not constant.
     #[must_use]
     pub fn stride(&self, axis: &Axis) -> Option<i64> {
         self.stride_of(axis, 1)
     }
 
-    /// How far the position moves with so many iterations of a loop; `None` if that differs.
+    /// The distance in memory over `iterations` iterations of a loop; `None` if it is not constant.
     #[must_use]
     pub fn stride_of(&self, axis: &Axis, iterations: i64) -> Option<i64> {
         let repeats = |atom: &Atom| matches!(atom, Atom::Mod(_, by) if *by == iterations);
@@ -132,7 +133,7 @@ impl Access {
         strides.try_fold(0i64, |sum, stride| sum.checked_add(stride?))?.checked_mul(iterations)
     }
 
-    /// The dimension that moves with a loop, if it is one alone and moves by one.
+    /// The only dimension that moves with a loop, if it moves by one.
     #[must_use]
     pub fn dimension_of(&self, axis: &Axis) -> Option<usize> {
         let moves = |s: &Index| s.coefficient_of(axis.var) != Some(0);

@@ -1,4 +1,4 @@
-//! Where loops that are bound to a device may stand: [`check`] after every step of a schedule.
+//! Placement rules for loops that are bound to GPU blocks and threads.
 //!
 //! ```text
 //! block.y for m.0 {            blocks are outermost, and each of these loops holds nothing but the next
@@ -10,9 +10,10 @@
 //!           for k.1 { .. }     what one thread does
 //! ```
 //!
-//! So a nest with bound loops means what it says if it is read as plain loops, and all that a device needs is in view: a
-//! tree of the nest is a launch, its blocks are independent, and between two thread loops that stand side by side
-//! threads may wait for each other. What stands in a block beside thread loops is done by one thread.
+//! [`check`] runs after every step of a schedule. Read as plain serial loops, a nest with bound
+//! loops computes the same. A top-level tree of the nest is a launch, its blocks are independent,
+//! and threads can synchronize between two neighboring thread loops. One thread executes the
+//! statements of a block that are outside of thread loops.
 
 use crate::nest::{Loop, LoopKind, LoopNest, Node};
 use crate::refusal::Refusal;
@@ -20,7 +21,7 @@ use crate::refusal::Refusal;
 /// Checks the bound loops of a nest.
 ///
 /// # Errors
-/// The first loop that cannot stand where it does: which, why and what to do.
+/// The first loop with an illegal position: which, why, and how to fix it.
 pub(crate) fn check(nest: &LoopNest) -> Result<(), Refusal> {
     Check { nest }.nodes(&nest.body, &mut Vec::new())
 }
@@ -63,7 +64,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What holds for all bound loops.
+    /// Rules for all bound loops.
     fn bound(&self, l: &Loop, around: &[&Loop]) -> Result<(), Refusal> {
         if l.peel {
             return Err(self
@@ -134,7 +135,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Refuses a buffer that threads are to share and that lives in one of them.
+    /// Refuses a buffer that threads are to share but that is local to one thread.
     fn shared(&self, l: &Loop, around: &[&Loop]) -> Result<(), Refusal> {
         let shared =
             l.locals.iter().map(|id| self.nest.buffer(*id)).find(|buffer| buffer.is_shared);
@@ -153,7 +154,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A loop that is not all that the one around it holds.
+    /// The loop around it holds other nodes too.
     fn not_alone(&self, l: &Loop, outer: &Loop, who: &str) -> Refusal {
         let (name, outer) = (self.name(l), self.name(outer));
         self.refuse(
@@ -165,7 +166,7 @@ impl<'a> Check<'a> {
         ))
     }
 
-    /// A parallel loop and a bound one, one inside of the other.
+    /// A parallel loop and a bound loop are nested.
     fn mixed(&self, parallel: &Loop, bound: &Loop) -> Refusal {
         Refusal::new(format!(
             "loop `{}` is parallel and loop `{}` is bound to {}, one inside of the other: workers are those of a \

@@ -1,4 +1,4 @@
-//! The canonical loop nest of a program: one chain of loops per stage, in the order of the stages.
+//! The canonical loop nest of a program: one loop chain per stage.
 //!
 //! ```text
 //! C(m,n) +=! A(m,k) * B(k,n)      for m in 0..M {
@@ -7,15 +7,15 @@
 //!                                       C(m, n) += A(m, k) * B(k, n);  // from 0
 //! ```
 //!
-//! The loop of a recurrence counts up whichever way the recurrence goes:
+//! Loops count up, also those of recurrences that run backwards:
 //!
 //! ```text
 //! z(t) = z(t+1) + x(t)                for t in 0..T {
 //!   scan t from 0                       z(T - 1 - t) = (T - t < T ? z(T - t) : 0) + x(T - 1 - t);
 //! ```
 //!
-//! A scatter has loops over its terms, and a stage `count.start` before it that gives all elements their
-//! start: which of them a term goes to is not known before it is computed.
+//! A scatter loops over its terms. A stage `count.start` before it initializes all elements,
+//! because the element that a term goes to is only known at run time.
 //!
 //! ```text
 //! count(b) +=! 1                      for b in 0..B { count(b) = 0; }
@@ -75,7 +75,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         rounding_growth: 1.0,
         own: Size::default(),
         launches: None,
-        around: Arc::default(),
+        hidden: Arc::default(),
     };
     // A tensor that is returned twice is passed once.
     let mut passed: BTreeSet<TensorId> = nest.parameters.iter().copied().collect();
@@ -107,7 +107,7 @@ fn version_names(program: &Program) -> Vec<String> {
     program.tensors.iter().enumerate().map(&mut name).collect()
 }
 
-/// What a reduction starts from.
+/// The neutral element of a reduction.
 #[must_use]
 pub fn neutral(op: ReductionOp, dtype: DType) -> Expr {
     Expr::Const(Scalar::neutral(op, dtype))
@@ -119,7 +119,7 @@ pub(crate) fn element(buffer: BufferId, subscripts: Vec<Index>) -> Expr {
     Expr::Read(Read { tensor: buffer, subscripts, checked: Vec::new(), place })
 }
 
-/// The loops of one stage: variables, extents and what the axes are in terms of them.
+/// The loops of one stage: variables, extents, and the program's axes as functions of them.
 struct Axes {
     stage: StageId,
     loops: Vec<(Var, i64, Role)>,
@@ -207,7 +207,7 @@ fn widen(value: Expr, from: DType, to: DType) -> Expr {
 }
 
 /// A reduction in a type that is too narrow to accumulate in: a stage `out.sum` in the wider type,
-/// then one that converts.
+/// then a stage that converts.
 fn add_narrow(nest: &mut LoopNest, stage: &Stage, axes: &Axes, mut store: Store, wide: DType) {
     let sum = wide_sum(nest, stage, wide);
     store.buffer = sum;
@@ -237,7 +237,7 @@ fn convert(nest: &mut LoopNest, stage: &Stage, sum: BufferId) {
     nest.body.push(spatial.around(store));
 }
 
-/// Whether a stage makes every element of its tensor.
+/// Whether a stage writes every element of its tensor.
 fn covers(program: &Program, stage: &Stage) -> bool {
     let shape = &program.tensor(stage.output).shape;
     stage
@@ -246,7 +246,7 @@ fn covers(program: &Program, stage: &Stage) -> bool {
         .all(|((_, axis), extent)| axis.lo == 0 && axis.hi == *extent)
 }
 
-/// Copies the earlier version of a tensor of which a stage makes only a part.
+/// Copies the earlier version of a tensor if a stage writes only a part of it.
 fn copy_base(nest: &mut LoopNest, output: BufferId, base: BufferId) {
     let shape = nest.buffer(output).shape.clone();
     let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();

@@ -1,6 +1,6 @@
-//! Schedules, the loop nests they act on, and lowering to what emitters take.
+//! Schedules, loop nests, and lowering for emitters.
 //!
-//! The journey, one function per arrow:
+//! The pipeline, one function per arrow:
 //!
 //! ```text
 //! Program  --canonical-->  LoopNest  --Schedule::apply-->  LoopNest  --lower-->  LoweredNest
@@ -8,13 +8,12 @@
 //!             per stage                  a checked rewriting       left, guards only where needed
 //! ```
 //!
-//! There is one loop nest form from beginning to end, and it prints as pseudo-C at every step; a
-//! [`LoweredNest`] is one in which nothing is left to do, and all that emitters take. It
-//! knows no target: what a target needs (GPU blocks and threads, shared memory, tiles of a matrix
-//! unit) is a [kind of loop](nest::LoopKind), a [memory of a buffer](nest::Memory) or a
-//! [node](nest::Node).
+//! One loop nest form serves all steps, and it prints as pseudo-C after each of them. A
+//! [`LoweredNest`] is a fully lowered one, the only input of emitters. It is independent of the
+//! target: features of a target (GPU blocks and threads, shared memory, tiles of a matrix unit) are
+//! [kinds of loops](nest::LoopKind), [memories of buffers](nest::Memory) or [nodes](nest::Node).
 //!
-//! Nothing here does I/O, reads a clock or panics on what it is given.
+//! The crate does no I/O, reads no clock, and never panics on its input.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +21,6 @@ pub mod access;
 mod bound;
 pub mod canonical;
 pub mod check;
-pub mod draft;
 pub mod interface;
 pub mod limits;
 pub mod lower;
@@ -32,6 +30,7 @@ pub mod primitives;
 mod refusal;
 mod renaming;
 pub mod schedule;
+pub mod schedule_state;
 pub mod stage_map;
 mod tensors;
 mod window;
@@ -39,7 +38,6 @@ pub mod words;
 pub mod workspace;
 
 pub use canonical::canonical;
-pub use draft::Draft;
 pub use interface::Interface;
 pub use lower::{
     DeviceLimits, LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with,
@@ -47,5 +45,6 @@ pub use lower::{
 pub use nest::LoopNest;
 pub use refusal::Refusal;
 pub use schedule::{Schedule, ScheduleError};
+pub use schedule_state::ScheduleState;
 pub use stage_map::StageMap;
 pub use window::Window;

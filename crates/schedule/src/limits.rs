@@ -1,13 +1,12 @@
-//! Limits: what a schedule may make of a program before it is refused.
+//! Resource limits on schedules.
 //!
-//! A schedule comes from a person, a search or a record of somebody else's. None of them may take the
-//! process down: whatever its text says, it is refused quickly and before memory is spent, and what is
-//! accepted can be compiled and run. Every way from a schedule to code goes through
-//! [`Schedule::apply`](crate::Schedule::apply) or [`Step::apply`](crate::schedule::Step::apply), which
-//! [`check`] the nest after every step; so the refusal names the step.
-//!
-//! What a program needs by itself is always allowed: each limit is the greater of a number and a
-//! multiple of what the canonical nest has.
+//! A schedule comes from a user, a search or a database, and must never crash the process or
+//! exhaust its memory. A schedule that exceeds a limit is refused quickly, before memory is spent;
+//! an accepted one can be compiled and run. Every way from a schedule to code goes through
+//! [`Schedule::apply`](crate::Schedule::apply) or [`Step::apply`](crate::schedule::Step::apply),
+//! which [`check`] the nest after every step, so the refusal names the step.
+//! The size of the program itself is always allowed: each limit is the maximum of a constant and a
+//! multiple of the size of the canonical nest.
 
 use crate::nest::{LoopNest, Size};
 use crate::refusal::Refusal;
@@ -15,49 +14,48 @@ use crate::refusal::Refusal;
 /// The longest text of a schedule, in bytes.
 pub const MAX_BYTES: usize = 1 << 23;
 
-/// The most steps that a schedule of any program may have.
+/// The most steps of a schedule for any program.
 pub const MAX_STEPS: usize = 10_000;
 
-/// The most steps per statement of a program that is large by itself.
+/// The most steps per statement of a large program.
 pub const STEPS_FACTOR: usize = 16;
 
-/// The most loops that one `split` may make.
+/// The most loops that one `split` creates.
 pub const MAX_PARTS: usize = 16;
 
-/// The most loops inside each other. Passes and LLVM recurse over them.
+/// The deepest loop nest. Passes and LLVM recurse over loops.
 pub const MAX_DEPTH: usize = 96;
 
-/// The most iterations of all stores that are always allowed: about a second of work.
+/// The iterations of all stores that are always allowed: about a second of work.
 pub const MAX_ITERATIONS: u128 = 1 << 28;
 
-/// How many times the iterations of the program a schedule may make, by rounding up and by computing
-/// again.
+/// The largest factor by which rounding up and recomputation may multiply the program's iterations.
 pub const ITERATIONS_FACTOR: u128 = 32;
 
 /// The largest expression, in operands, operators and terms of subscripts.
 pub const MAX_EXPRESSION: usize = 20_000;
 
-/// The most parts of all expressions together.
+/// The most parts of all expressions.
 pub const MAX_TOTAL_PARTS: usize = 1_000_000;
 
-/// The most operations that are written out, about as many instructions: LLVM's time grows with their
-/// square.
+/// The most operations after unrolling, about one instruction each: LLVM's time grows
+/// quadratically.
 pub const MAX_OPERATIONS: u128 = 100_000;
 
-/// The most bytes of all buffers that are always allowed.
+/// The bytes of all buffers that are always allowed.
 pub const MAX_MEMORY: u128 = 1 << 30;
 
-/// How many times the bytes of the program's tensors a schedule may need.
+/// The largest factor by which a schedule may multiply the bytes of the program's tensors.
 pub const MEMORY_FACTOR: u128 = 16;
 
-/// How many times the expressions and operations of the program a schedule may make of a program that
-/// is large by itself.
+/// The largest factor by which a schedule may multiply the expressions and operations of a large
+/// program.
 pub const GROWTH: usize = 8;
 
-/// The number of stores that a nest may always have after unrolling.
+/// The stores after unrolling that are always allowed.
 pub const MAX_STORES: usize = 20_000;
 
-/// The number of tails that may always run apart.
+/// The peeled tails that are always allowed.
 pub const MAX_TAILS: usize = 500;
 
 /// The most steps of a schedule for a nest.
@@ -70,7 +68,7 @@ pub(crate) fn most_stores(nest: &LoopNest) -> usize {
     MAX_STORES.max(nest.own.stores.saturating_mul(GROWTH))
 }
 
-/// The most tails of a nest that run apart.
+/// The most peeled tails of a nest.
 pub(crate) fn most_tails(nest: &LoopNest) -> usize {
     MAX_TAILS.max(nest.own.stores.saturating_mul(GROWTH))
 }
@@ -78,7 +76,7 @@ pub(crate) fn most_tails(nest: &LoopNest) -> usize {
 /// Checks a nest against all limits.
 ///
 /// # Errors
-/// The first limit that is exceeded: what, how much, the limit and what to do.
+/// The first limit that is exceeded: which, by how much, and how to fix it.
 pub fn check(nest: &LoopNest) -> Result<(), Refusal> {
     let (own, size) = (nest.own, Size::of(nest));
     let most = MAX_DEPTH.max(own.depth);
@@ -122,7 +120,7 @@ pub(crate) fn most_parts(nest: &LoopNest) -> usize {
     MAX_TOTAL_PARTS.max(nest.own.parts.saturating_mul(GROWTH))
 }
 
-/// A refusal that says what a schedule does, how much of it, and how much it may.
+/// The refusal of a schedule that exceeds a limit.
 pub(crate) fn exceeded(
     does: &str,
     much: impl std::fmt::Display,

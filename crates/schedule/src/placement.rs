@@ -1,7 +1,6 @@
-//! Where stages may be computed: inlined, inside the tiles of their reader, or on their own.
+//! Decides where stages may be computed: inlined, fused or separate.
 //!
-//! What rules decide, spaces of schedules leave open; both
-//! ask here.
+//! Scheduling rules and schedule spaces share these decisions.
 
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr, Index};
@@ -10,15 +9,15 @@ use crate::nest::{BufferId, LoopNest, Owner, Store, Use, Var, for_each_store};
 pub use crate::primitives::store_of;
 use crate::primitives::{latest, stages};
 
-/// Expressions with more parts than this are not worth computing twice.
+/// Expressions with more parts than this are not recomputed.
 const CHEAP: usize = 16;
 
-/// The most parts of an expression that is computed where it is read although that takes nothing off: compilers take
-/// long for more.
+/// The most parts of an expression that is inlined although that saves nothing: compilers take
+/// long for larger ones.
 const MOST_INLINED: usize = 128;
 
-/// Whether schedules compute a stage where it is read unless they say otherwise: its readers want it, and it is cheap
-/// or computed as often as on its own.
+/// Whether schedules inline a stage by default: its readers benefit, and it is cheap or not
+/// recomputed.
 #[must_use]
 pub fn is_inlined_by_default(nest: &LoopNest, store: &Store) -> bool {
     let parts = parts(store);
@@ -36,8 +35,8 @@ fn has_call(store: &Store) -> bool {
     has
 }
 
-/// Whether several elements read the same element of a stage, as those of a row read its norm: compilers do not always take what
-/// is the same for all of them out of a loop.
+/// Whether several elements read the same element of a stage, like the norm of a row: compilers do
+/// not always hoist the common value out of the loop.
 fn is_read_again(nest: &LoopNest, stage: &Store) -> bool {
     let mut again = false;
     for_each_store(&nest.body, &mut |store| {
@@ -53,14 +52,14 @@ fn is_read_again(nest: &LoopNest, stage: &Store) -> bool {
     again
 }
 
-/// The parts of a value; an expensive function counts as several.
+/// The parts of a value; an expensive function counts several times.
 fn parts(store: &Store) -> usize {
     let mut parts = 0;
     store.value.walk(&mut |expr| parts += if matches!(expr, Expr::Call(..)) { 8 } else { 1 });
     parts
 }
 
-/// Whether all that reads a stage is element-wise and reads its elements in place.
+/// Whether all readers of a stage are element-wise and read the same position that they write.
 fn is_read_in_place(nest: &LoopNest, stage: &Store) -> bool {
     let mut all = true;
     for_each_store(&nest.body, &mut |store| {
@@ -75,8 +74,8 @@ fn is_read_in_place(nest: &LoopNest, stage: &Store) -> bool {
 }
 
 /// Whether the readers of a stage read every element of it about once: an element-wise stage, or
-/// the values that a reduction starts from. A reduction would compute it again for every term, which takes
-/// nothing off where it adds up products: one instruction multiplies and adds.
+/// the initial values of a reduction. A reduction would recompute the stage for every term. That is
+/// free in a sum of products, where one instruction multiplies and adds.
 fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     let mut readers = 0;
     let mut wants = true;
@@ -92,7 +91,8 @@ fn reader_wants_inlined(nest: &LoopNest, stage: &Store) -> bool {
     wants && (readers == 1 || is_border(stage))
 }
 
-/// Whether a stage is its input with other borders: every element is that at the same place, or the nearest to it that there is.
+/// Whether a stage only extends its input at the borders: every element is the nearest element of
+/// the input.
 fn is_border(stage: &Store) -> bool {
     let Expr::Read(read) = &stage.value else { return false };
     let mut dims = read.subscripts.iter().zip(&stage.subscripts);
@@ -100,7 +100,7 @@ fn is_border(stage: &Store) -> bool {
     read.checked.is_empty() && read.subscripts.len() == stage.subscripts.len() && is_there
 }
 
-/// Whether an index is an axis, perhaps at a distance and within limits.
+/// Whether an index is an axis plus an optional constant, possibly clamped.
 fn is_clamped(index: &Index, axis: Var) -> bool {
     let limited = |a: &Index, b: &Index| match (a.as_constant(), b.as_constant()) {
         (Some(_), None) => is_clamped(b, axis),
@@ -125,7 +125,8 @@ fn adds_products(sum: &Store, stage: &Store) -> bool {
     sum.combine == Some(ReductionOp::Sum) && !sum.is_scatter() && is_product && is_read(&sum.value)
 }
 
-/// The reduction that an element-wise stage reads in place, and nobody else reads.
+/// The reduction that an element-wise stage reads in place as its only reader (the stage is its
+/// epilogue).
 #[must_use]
 pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     let root = store_of(nest, stage)?;
@@ -147,7 +148,7 @@ pub fn epilogue_of(nest: &LoopNest, stage: &str) -> Option<String> {
     })
 }
 
-/// Every stage, in the order of the program, with the reduction that it reads in place if it has one: such a
+/// Every stage in program order, with the reduction that it is the epilogue of, if any. Such a
 /// reduction is scheduled with its reader.
 #[must_use]
 pub fn with_epilogues(nest: &LoopNest) -> Vec<(String, Option<String>)> {
@@ -164,9 +165,9 @@ pub fn with_epilogues(nest: &LoopNest) -> Vec<(String, Option<String>)> {
     found
 }
 
-/// The loop in which to compute a stage that is wanted in a loop of its reader: that one or, if a
-/// reduction starts from the stage before it, the next one around in which it is early enough. `None`
-/// if there is none.
+/// The loop to compute a stage in, given the preferred loop of its reader. This is that loop or, if
+/// a reduction is initialized from the stage before it, the next enclosing loop that is early
+/// enough. `None` if there is none.
 #[must_use]
 pub fn latest_loop(nest: &LoopNest, stage: &str, reader: &str, at: &str) -> Option<String> {
     let buffer = store_of(nest, stage)?.buffer;
@@ -179,7 +180,7 @@ pub fn readers(nest: &LoopNest, buffer: BufferId) -> usize {
     reading_stores(nest, buffer).len()
 }
 
-/// The name of the stage that reads a buffer, if it is one alone.
+/// The only stage that reads a buffer; `None` if there are several.
 #[must_use]
 pub fn only_reader(nest: &LoopNest, buffer: BufferId) -> Option<String> {
     match reading_stores(nest, buffer).as_slice() {
@@ -188,14 +189,14 @@ pub fn only_reader(nest: &LoopNest, buffer: BufferId) -> Option<String> {
     }
 }
 
-/// The names of the stages that read a buffer.
+/// The stages that read a buffer.
 #[must_use]
 pub fn reader_names(nest: &LoopNest, buffer: BufferId) -> Vec<String> {
     let all = stages(nest);
     reading_stores(nest, buffer).into_iter().filter_map(|at| all.get(at).cloned()).collect()
 }
 
-/// The numbers of the stores that read a buffer, in the order of [`stages`].
+/// The positions of the stores that read a buffer, in the order of [`stages`].
 fn reading_stores(nest: &LoopNest, buffer: BufferId) -> Vec<usize> {
     let (mut found, mut number) = (Vec::new(), 0);
     for_each_store(&nest.body, &mut |store| {
@@ -207,7 +208,7 @@ fn reading_stores(nest: &LoopNest, buffer: BufferId) -> Vec<usize> {
     found
 }
 
-/// Whether two stages make elements at plain positions of the same number of dimensions.
+/// Whether two stages write elements at plain subscripts of the same rank.
 fn same_elements(a: &Store, b: &Store) -> bool {
     let plain = |index: &Index| match index.terms() {
         [term] => term.coefficient == 1 && matches!(term.atom, Atom::Axis(_)),

@@ -1,13 +1,13 @@
-//! [`Refusal`]: why a primitive is not applied.
+//! [`Refusal`]: the reason why a primitive cannot be applied.
 
 use std::fmt;
 
-/// Why a primitive is not applied.
+/// The reason why a primitive cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong: names the stage, the loop and the reason.
+    /// The problem: the stage, the loop and the reason.
     pub message: String,
-    /// What to do instead.
+    /// A suggestion.
     pub help: Option<String>,
 }
 
@@ -17,14 +17,14 @@ impl Refusal {
         Self { message: message.into(), help: None }
     }
 
-    /// With a way out.
+    /// Adds a suggestion.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Index arithmetic that leaves 64 bits.
+    /// Index arithmetic overflows 64 bits.
     pub(crate) fn overflow() -> Self {
         Self::new("index arithmetic leaves 64 bits").help("use smaller factors")
     }

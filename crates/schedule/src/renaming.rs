@@ -1,13 +1,13 @@
-//! Schedules in the names of another program that differs in names alone.
+//! Translates schedules between programs that differ only in names.
 //!
 //! ```text
 //! C: split k 8         of C(m,n) +=! A(m,k) * B(k,n) is
 //! v_2: split i_2 8     of v_2(i_0,i_1) +=! v_0(i_0,i_2) * v_1(i_2,i_1)
 //! ```
 //!
-//! Both programs are scheduled, step by step. Before each step their nests are equal but for names, so
-//! what a step names is found in one nest and spelled as it is called at the same place in the other. Names
-//! that primitives derive need no rules of their own then.
+//! Both programs are scheduled, step by step. Before each step their nests are equal up to names,
+//! so the names of a step are looked up in one nest and replaced by those at the same position in
+//! the other. No rules are needed for names that primitives derive.
 
 use tensorwright_lang::program::Program;
 
@@ -19,10 +19,11 @@ use crate::schedule::{Schedule, ScheduleError, Step};
 use crate::words::ByteRange;
 
 impl Schedule {
-    /// The same schedule of a program that differs from its own in names alone, in the names of that program.
+    /// Translates the schedule to the names of a program that differs only in names.
     ///
     /// # Errors
-    /// The first step that is refused, which is in the names of `from`; or that the programs compute different things.
+    /// The first step that is refused, in the names of `from`; or the programs compute different
+    /// things.
     pub fn renamed(&self, from: &Program, to: &Program) -> Result<Schedule, ScheduleError> {
         if from.is_named_like(to) {
             return Ok(self.clone());
@@ -37,7 +38,7 @@ impl Schedule {
             let refused = |refusal| step.refused(refusal);
             let other = step.renamed(&from, &to).map_err(refused)?;
             step.rewrite(&mut from)?;
-            // What is allowed for one nest is for the other.
+            // A step that is legal for one nest is legal for the other.
             other.primitive.apply(&other.stage, &mut to).map_err(refused)?;
             renamed.steps.push(other);
         }
@@ -46,7 +47,7 @@ impl Schedule {
 }
 
 impl Step {
-    /// The step on a nest that differs in names alone from the one that it is made for.
+    /// Translates the step to a nest that differs only in names.
     fn renamed(&self, from: &LoopNest, to: &LoopNest) -> Result<Step, Refusal> {
         let names = Renaming::new(from, to, &self.stage);
         let stage = match self.primitive {

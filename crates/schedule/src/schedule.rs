@@ -1,6 +1,6 @@
-//! A schedule: a list of primitives that is applied to the canonical loop nest of a program.
+//! Schedules: lists of primitives to apply to a program's loop nest.
 //!
-//! A schedule is data. Its text has one primitive per line, the stage it acts on first:
+//! A schedule is data. Its text has one primitive per line, preceded by the stage:
 //!
 //! ```text
 //! # C(m,n) +=! A(m,k) * B(k,n), 6x32 register tiles
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! [`Schedule::parse`] reads it, `Display` writes it, and [`Schedule::apply`] replays it on a nest.
-//! A primitive that would change the result is refused with the reason; the nest that is returned
-//! is always equivalent to the program.
+//! A primitive that would change the result is refused with the reason; the returned nest is always
+//! equivalent to the program.
 
 use std::fmt;
 
@@ -44,37 +44,37 @@ pub struct Schedule {
 pub struct Step {
     /// The name of the stage.
     pub stage: String,
-    /// What is done.
+    /// The primitive.
     pub primitive: Primitive,
-    /// Where the text has it; empty for a step that was not read from text.
+    /// Its location in the text; empty if the step was not parsed.
     pub span: ByteRange,
 }
 
-/// A mistake in the text of a schedule, or a primitive that was refused.
+/// A syntax error in a schedule, or a primitive that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleError {
-    /// Where in the text.
+    /// The location in the text.
     pub span: ByteRange,
-    /// The step that was refused; `None` for a mistake in the text.
+    /// The step that was refused; `None` for a syntax error.
     pub step: Option<Box<Step>>,
-    /// What and why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
 impl ScheduleError {
-    /// The name of the stage whose step was refused; `None` for a mistake in the text.
+    /// The stage whose step was refused; `None` for a syntax error.
     #[must_use]
     pub fn stage(&self) -> Option<&str> {
         self.step.as_ref().map(|step| step.stage.as_str())
     }
 
-    /// The keyword of the primitive that refuses; `None` for a mistake in the text.
+    /// The keyword of the primitive that was refused; `None` for a syntax error.
     #[must_use]
     pub fn keyword(&self) -> Option<&'static str> {
         self.step.as_ref().map(|step| step.primitive.keyword())
     }
 
-    /// What is wrong.
+    /// The problem.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.refusal.message
@@ -82,20 +82,20 @@ impl ScheduleError {
 }
 
 impl Schedule {
-    /// Whether sums stay those that the program names, up to their order.
+    /// Whether sums stay those of the program, up to their order.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.steps.iter().all(|step| step.primitive.is_exact())
     }
 
-    /// With which numbers it computes sums. [`Precision::allows`] says where that may be used; what a record
-    /// says of its schedule does not count.
+    /// The precision of its sums. [`Precision::allows`] decides where it may be used; a record's
+    /// own claim does not count.
     #[must_use]
     pub fn precision(&self) -> Precision {
         if self.is_exact() { Precision::Exact } else { Precision::Fast }
     }
 
-    /// Reads a schedule from text.
+    /// Parses a schedule.
     ///
     /// # Errors
     /// The first line that is not a step.
@@ -119,7 +119,7 @@ impl Schedule {
         Ok(Self { steps })
     }
 
-    /// Writes the schedule as text, and says of every step where the text has it: as if it were read from
+    /// Writes the schedule as text and sets the location of every step, as if it were parsed from
     /// that text.
     #[must_use]
     pub fn spelled(mut self) -> (Self, String) {
@@ -133,7 +133,7 @@ impl Schedule {
         (self, text)
     }
 
-    /// Applies all steps to a nest, which is [canonical](crate::canonical()) at first.
+    /// Applies all steps to a nest, usually the [canonical](crate::canonical()) one.
     ///
     /// # Errors
     /// The first step that would change the result or does not fit the nest.
@@ -150,7 +150,7 @@ impl Schedule {
             return Ok(window.whole());
         }
         for step in &self.steps {
-            // A nest that refuses goes with the error, so there is no need to keep it whole.
+            // On an error the nest is dropped, so it need not stay intact.
             step.rewrite(&mut nest)?;
         }
         Ok(nest)
@@ -164,7 +164,7 @@ impl Schedule {
 }
 
 impl Step {
-    /// Applies the step to a nest. A nest that refuses is as it was.
+    /// Applies the step to a nest. After a refusal the nest is unchanged.
     ///
     /// # Errors
     /// Where the step would change the result or does not fit the nest.
@@ -175,7 +175,7 @@ impl Step {
         Ok(())
     }
 
-    /// Applies the step to a nest; one that refuses may be left half rewritten.
+    /// Applies the step to a nest; a refusal may leave it half rewritten.
     pub(crate) fn rewrite(&self, nest: &mut LoopNest) -> Result<(), ScheduleError> {
         let applied = refuse_hidden(nest, &self.stage, &self.primitive)
             .and_then(|()| self.primitive.apply(&self.stage, nest));
@@ -186,7 +186,7 @@ impl Step {
         checked.map_err(|refusal| self.refused(refusal))
     }
 
-    /// That the step is refused.
+    /// The error of a refused step.
     pub(crate) fn refused(&self, refusal: Refusal) -> ScheduleError {
         ScheduleError { span: self.span, step: Some(Box::new(self.clone())), refusal }
     }

@@ -1,4 +1,4 @@
-//! [`StageMap`]: which stage a schedule computes where, how often, and what that keeps and moves.
+//! [`StageMap`]: where each stage is computed, and its memory use.
 //!
 //! ```text
 //! out    moves 30.00 MiB
@@ -16,7 +16,7 @@ use tensorwright_lang::text::quantity;
 use crate::nest::{BufferId, Loop, LoopNest, Node, Ranges, StageId, Store, for_each_loop};
 use crate::primitives::stages;
 
-/// Which stage is computed where.
+/// The placement of each stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StageMap {
@@ -30,22 +30,24 @@ pub struct StageMap {
 pub struct MappedStage {
     /// The stage.
     pub name: String,
-    /// Where it is computed.
+    /// The placement.
     pub place: StagePlace,
-    /// How many times its elements are computed, on average. Iterations beyond the end of a tile count.
+    /// The number of times that its elements are computed, on average, including iterations beyond
+    /// the end of a tile.
     pub times: f64,
-    /// The bytes that are kept of it at a time, by every worker that computes it. A result is not kept, but
-    /// [moved](Self::moved_bytes).
+    /// The bytes of it that are live at a time, in each worker that computes it. Results are not
+    /// counted here, but in [`moved_bytes`](Self::moved_bytes).
     pub kept_bytes: i64,
-    /// The bytes of inputs, results and whole intermediate tensors that it reads and writes, each once.
+    /// The bytes of inputs, results and whole intermediate tensors that it reads and writes, each
+    /// counted once.
     pub moved_bytes: i64,
 }
 
-/// Where a stage is computed.
+/// The placement of a stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StagePlace {
-    /// On its own, in loops of its own.
+    /// In its own loops at the top level.
     Root,
     /// Inside a loop of another stage.
     Inside {
@@ -54,12 +56,12 @@ pub enum StagePlace {
         /// The loop.
         target: String,
     },
-    /// Wherever it is read.
+    /// Inlined into its readers.
     Inlined,
 }
 
 impl StageMap {
-    /// What a schedule made of a canonical nest.
+    /// Compares a scheduled nest with the canonical one.
     #[must_use]
     pub fn of(canonical: &LoopNest, scheduled: &LoopNest) -> Self {
         let mut own = Vec::new();
@@ -67,15 +69,18 @@ impl StageMap {
             own.push((store.buffer, iterations(loops)));
         });
         let names = stages(canonical);
-        let mut found =
-            Found { names: names.iter().map(String::as_str).collect(), ..Found::default() };
+        let mut found = NestSummary {
+            names: names.iter().map(String::as_str).collect(),
+            ..NestSummary::default()
+        };
         visit(&scheduled.body, &mut Vec::new(), &mut |store, loops| {
             found.add(scheduled, store, loops);
         });
         for_each_loop(&scheduled.body, &mut |l| found.locals.extend(&l.locals));
         let last: HashMap<BufferId, usize> =
             own.iter().enumerate().map(|(number, (id, _))| (*id, number)).collect();
-        // The first of two stores to a buffer is what the second one starts from, and no stage of the program.
+        // The first of two stores to a buffer initializes the second one, and is not a stage of the
+        // program.
         let is_first = |number: usize| last.get(&own[number].0).is_some_and(|last| *last > number);
         let stages = names.iter().zip(&own).enumerate().filter(|(number, _)| !is_first(*number));
         let stage = |(_, (name, (buffer, wanted))): (usize, (&String, &(BufferId, f64)))| {
@@ -86,7 +91,7 @@ impl StageMap {
         map
     }
 
-    /// Gives a stage that is computed inside of itself, because parts of two stages share loops, a place of its own.
+    /// Breaks cycles: if parts of two stages share loops, a stage may appear inside itself.
     fn break_circles(&mut self) {
         let numbers = self.stages.iter().enumerate().rev();
         let numbers: HashMap<String, usize> =
@@ -105,7 +110,7 @@ impl StageMap {
         }
     }
 
-    /// The stages that are computed inside loops of each stage, or of none.
+    /// Groups stages by the stage whose loops contain them.
     fn tree(&self) -> Tree<'_> {
         let mut inside: HashMap<Option<&str>, Vec<&MappedStage>> = HashMap::new();
         for stage in &self.stages {
@@ -120,7 +125,7 @@ impl StageMap {
     }
 }
 
-/// The stages by the one in whose loops they are computed.
+/// The stages, grouped by the stage whose loops contain them.
 struct Tree<'a> {
     inside: HashMap<Option<&'a str>, Vec<&'a MappedStage>>,
 }
@@ -130,7 +135,7 @@ impl Tree<'_> {
         self.inside.get(&host).map_or(&[], Vec::as_slice)
     }
 
-    /// The width of the names of stages inside another one, or of all, with the branches before them.
+    /// The width of the stage names below a stage, or of all, including tree branches.
     fn width(&self, host: Option<&str>, indent: usize) -> usize {
         let one = |stage: &&MappedStage| {
             let below = if host.is_some() { indent + 2 } else { indent };
@@ -163,7 +168,7 @@ impl Tree<'_> {
 }
 
 impl fmt::Display for StageMap {
-    /// A tree: under every stage those that are computed inside its loops.
+    /// A tree: every stage, followed by the stages inside its loops.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.stages.iter().map(|stage| stage.name.chars().count()).max();
         let tree = self.tree();
@@ -185,7 +190,7 @@ impl MappedStage {
         if let StagePlace::Inside { target, .. } = &self.place {
             parts.push(format!("in loop {target}"));
         }
-        // A hundredth is less than what the last tile rounds up.
+        // Differences below a hundredth come from rounding up the last tile.
         if (self.times - 1.0).abs() > 0.01 {
             parts.push(format!("{:.2} times", self.times));
         }
@@ -200,21 +205,21 @@ impl MappedStage {
 }
 
 /// A store in a scheduled nest.
-struct FoundStore {
+struct StoreSummary {
     place: StagePlace,
     iterations: f64,
-    /// What it reads and writes.
+    /// The buffers that it reads and writes.
     touched: Vec<BufferId>,
-    /// Whether it belongs to no stage of the program, and copies something for one.
+    /// Whether it is a copy for another stage, and not a stage of the program.
     is_copy: bool,
 }
 
-/// What is found in a scheduled nest.
+/// The stores and locals of a scheduled nest.
 #[derive(Default)]
-struct Found<'a> {
+struct NestSummary<'a> {
     /// The stages of the program.
     names: HashSet<&'a str>,
-    stores: Vec<FoundStore>,
+    stores: Vec<StoreSummary>,
     /// The first store of each name, and the stores of each stage, by number.
     first: HashMap<String, usize>,
     of_stage: HashMap<String, Vec<usize>>,
@@ -222,13 +227,13 @@ struct Found<'a> {
     locals: BTreeSet<BufferId>,
 }
 
-impl Found<'_> {
+impl NestSummary<'_> {
     fn add(&mut self, nest: &LoopNest, store: &Store, loops: &[&Loop]) {
         let stages = &self.names;
         let name_of = |id: StageId| nest.buffer(id.0).name.as_str();
         let settled = |id: StageId| settled(stages, name_of(id)).unwrap_or(name_of(id));
         let (name, own) = (name_of(store.stage()), settled(store.stage()));
-        // The innermost loop of another stage that is computed with it.
+        // The innermost enclosing loop of another stage.
         let mut hosts = loops.iter().rev().filter_map(|l| Some((l, settled(l.stage?))));
         let around = hosts.find(|(_, stage)| *stage != own && *stage != name);
         let place = match around {
@@ -241,17 +246,17 @@ impl Found<'_> {
         let mut touched = vec![store.buffer];
         touched.extend(store.reads().into_iter().map(|(_, read)| read.tensor));
         let iterations = iterations(loops) * new_share(store, loops);
-        // What has no stage copies something for the one around it.
+        // A store without a stage copies data for the stage around it.
         let is_copy = self::settled(stages, name).is_none();
         let stage = if is_copy { around.map_or("", |(_, stage)| stage) } else { own };
         let (name, stage) = (name.to_owned(), stage.to_owned());
         let number = self.stores.len();
         self.first.entry(name.clone()).or_insert(number);
         self.of_stage.entry(stage.clone()).or_default().push(number);
-        self.stores.push(FoundStore { place, iterations, touched, is_copy });
+        self.stores.push(StoreSummary { place, iterations, touched, is_copy });
     }
 
-    /// What became of a stage that has so many iterations by itself.
+    /// The placement of a stage that has `wanted` iterations in the canonical nest.
     fn stage(
         &self,
         canonical: &LoopNest,
@@ -284,8 +289,8 @@ impl Found<'_> {
     }
 }
 
-/// The stage of the program that a stage belongs to. Partial results, register tiles and what rewritings made have the name
-/// of their stage and one of their own after it.
+/// The program's stage that a stage was derived from. Partial results, register tiles and rewritten
+/// stages are named after their stage, with a suffix.
 fn settled<'a>(stages: &HashSet<&'a str>, name: &str) -> Option<&'a str> {
     let ends = name.rmatch_indices('.').map(|(end, _)| &name[..end]);
     std::iter::once(name).chain(ends).find_map(|stage| stages.get(stage).copied())
@@ -311,7 +316,7 @@ fn visit<'n>(
     }
 }
 
-/// The share of its iterations in which a store of a sliding window computes something: what is new.
+/// The fraction of iterations in which a store of a sliding window computes new elements.
 fn new_share(store: &Store, loops: &[&Loop]) -> f64 {
     let mut ranges = Ranges::default();
     loops.iter().for_each(|l| ranges.insert(l.var, l.extent));
@@ -373,7 +378,7 @@ mod tests {
         assert!(map.contains("A ") && map.contains("B "), "{map}");
     }
 
-    /// Stages that a rewriting made count as the stage that they came from.
+    /// Stages that a rewriting creates count as the original stage.
     #[test]
     fn stages_are_drawn_in_what_became_of_others() {
         let text = "def log_sum(float(N,D) x) -> (y) {

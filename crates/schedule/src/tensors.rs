@@ -1,4 +1,4 @@
-//! Where loops that are [tensor operations](crate::nest::TensorOp) may stand: [`check`] after every step of a schedule.
+//! Placement rules for [tensor operations](crate::nest::TensorOp).
 //!
 //! ```text
 //! block.x for n.0 {
@@ -10,8 +10,9 @@
 //!     tensor for m.2 { tensor for n.2 { C(..) = C.tile(m.2, n.2); } }
 //! ```
 //!
-//! So the start of the sum is an operation on a whole tile too. What only a device asks for (which threads are around, how
-//! operands lie in memory) is checked when a nest is lowered for one (`lower/device/tensors.rs`).
+//! So the initialization is an operation on a whole tile too. [`check`] runs after every step of a
+//! schedule. Requirements of devices (the thread loops around, the layout of operands) are checked
+//! in lowering (`lower/device/tensors.rs`).
 
 use crate::nest::{Loop, LoopKind, LoopNest, Node, TensorOp, TensorWork};
 use crate::refusal::Refusal;
@@ -19,7 +20,7 @@ use crate::refusal::Refusal;
 /// Checks the tensor operations of a nest.
 ///
 /// # Errors
-/// The first that is none any more: which and why.
+/// The first invalid operation: which and why.
 pub(crate) fn check(nest: &LoopNest) -> Result<(), Refusal> {
     nodes(nest, &nest.body, &mut Vec::new())
 }

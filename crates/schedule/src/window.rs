@@ -1,4 +1,4 @@
-//! [`Window`]: a large nest of which a piece is in view, so that steps cost as much as the piece is large.
+//! [`Window`]: schedules a large nest in parts, at local cost.
 //!
 //! ```text
 //! before          | nest.body, in view | after
@@ -6,9 +6,10 @@
 //! for i { b(i) }  | for i { d(i) }     | for i { f(i) }
 //! ```
 //!
-//! Whoever looks at the body sees the piece alone. Buffers and variables are those of the whole nest, and
-//! what stands around is known by the buffers that it mentions and by its size. So a step on the piece is a step on the nest: one
-//! that needs all that mentions a buffer is refused if some of that is out of view ([`refuse_hidden`]).
+//! Code that inspects the body only sees the part in the window. Buffers and variables are those of
+//! the whole nest; the hidden trees are summarized by the buffers that they mention and by their
+//! size. So a step on the window is a step on the nest. A step that needs all nodes that mention a
+//! buffer is refused if some of them are hidden ([`refuse_hidden`]).
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -18,32 +19,33 @@ use crate::nest::{BufferId, LoopNest, Node, for_each_store};
 use crate::primitives::{Primitive, Reach, store_of};
 use crate::refusal::Refusal;
 
-/// Nests with more trees are scheduled in pieces.
+/// Nests with more trees are scheduled in parts.
 const WHOLE: usize = 512;
 
-/// The trees of a piece.
+/// The trees of a window.
 const PIECE: usize = 128;
 
-/// The trees before the one that a step is about that are in view with it: they were scheduled, so each may hold much.
+/// The trees before the one of the current step that stay in the window: they are scheduled, so
+/// each may be large.
 const BEHIND: usize = 8;
 
-/// How often a schedule may have steps that need the whole nest before all of it stays in view: making a piece of it
-/// takes longer than such a step.
+/// The number of steps that may need the whole nest before all of it stays visible: creating a
+/// window takes longer than such a step.
 const MOST_WIDE: usize = 32;
 
-/// A nest of which a piece is in view.
+/// A nest of which only a part is visible.
 #[derive(Debug)]
 pub struct Window {
     nest: LoopNest,
     before: Vec<Node>,
-    /// The next tree is the last one.
+    /// The next tree is the last element.
     after: Vec<Node>,
-    /// How often the whole nest had to be in view.
+    /// The number of times that the whole nest had to be visible.
     wide: usize,
 }
 
 impl Window {
-    /// A nest with nothing in view.
+    /// A nest with an empty window.
     #[must_use]
     pub fn new(nest: LoopNest) -> Self {
         let mut window = Self { nest, before: Vec::new(), after: Vec::new(), wide: 0 };
@@ -53,26 +55,26 @@ impl Window {
         window
     }
 
-    /// Whether a nest is large enough to be scheduled in pieces.
+    /// Whether a nest is large enough to be scheduled in parts.
     #[must_use]
     pub fn suits(nest: &LoopNest) -> bool {
         nest.body.len() > WHOLE
     }
 
-    /// Shows the next piece; says whether there is one.
+    /// Moves to the next window; returns whether there is one.
     pub fn advance(&mut self) -> bool {
         self.hide();
         self.reveal(PIECE);
         !self.nest.body.is_empty()
     }
 
-    /// The nest with the piece that is in view.
+    /// The nest with the visible trees as its body.
     #[must_use]
     pub fn nest(&self) -> &LoopNest {
         &self.nest
     }
 
-    /// Takes the nest that steps have made of the one in view.
+    /// Replaces the visible nest after steps on it.
     pub fn set(&mut self, nest: LoopNest) {
         self.nest = nest;
     }
@@ -84,13 +86,13 @@ impl Window {
         self.nest
     }
 
-    /// Shows what a step needs.
+    /// Makes everything visible that a step needs.
     pub(crate) fn show(&mut self, stage: &str, primitive: &Primitive) -> &mut LoopNest {
-        let is_whole = self.nest.around.is_empty();
+        let is_whole = self.nest.hidden.is_empty();
         if is_whole && self.wide > MOST_WIDE {
             return &mut self.nest;
         }
-        // What is at the edge of the view may need what is just beyond it.
+        // A step at the edge of the window may need the next trees.
         let is_wide = is_whole && self.nest.body.len() > WHOLE;
         let is_shown = primitive.reach() != Reach::Nest
             && (!is_wide && self.suffices(stage, primitive)
@@ -102,7 +104,7 @@ impl Window {
         &mut self.nest
     }
 
-    /// Whether all that a step needs is in view.
+    /// Whether everything that a step needs is visible.
     fn suffices(&self, stage: &str, primitive: &Primitive) -> bool {
         let is_in_view = |stage: &str| store_of(&self.nest, stage).is_some();
         is_in_view(stage)
@@ -110,9 +112,9 @@ impl Window {
             && refuse_hidden(&self.nest, stage, primitive).is_ok()
     }
 
-    /// Brings the tree of a stage into view, with those around it; says whether there is one.
+    /// Moves the window to the tree of a stage and its neighbors; returns whether the stage exists.
     fn seek(&mut self, stage: &str) -> bool {
-        // It may be at the edge of what is in view.
+        // The stage may be at the edge of the window.
         self.hide();
         let makes = |nest: &LoopNest, node: &Node| {
             let mut found = false;
@@ -139,14 +141,15 @@ impl Window {
         true
     }
 
-    /// Takes what is in view out of view, behind it.
+    /// Hides the visible trees, before the window.
     fn hide(&mut self) {
         let body = mem::take(&mut self.nest.body);
         self.note(|around, nest| body.iter().for_each(|tree| around.add(nest, tree)));
         self.before.extend(body);
     }
 
-    /// Brings trees that follow into view. Those that write the same buffer stay together, since names of stages depend on that.
+    /// Shows the next trees. Trees that write the same buffer stay together, because stage names
+    /// depend on that.
     fn reveal(&mut self, count: usize) {
         let mut shown: Vec<Node> = Vec::new();
         while let Some(next) = self.after.last() {
@@ -159,25 +162,25 @@ impl Window {
         self.nest.body = shown.into();
     }
 
-    /// Brings everything into view.
+    /// Shows all trees.
     fn widen(&mut self) {
         let mut all = mem::take(&mut self.before);
         all.extend(mem::take(&mut self.nest.body));
         all.extend(self.after.drain(..).rev());
         self.nest.body = all.into();
-        self.nest.around = Arc::default();
+        self.nest.hidden = Arc::default();
     }
 
-    /// Whether trees that belong together are on both sides of an empty view.
+    /// Whether trees that belong together are on both sides of an empty window.
     fn is_split(&self) -> bool {
         let ends = self.before.last().zip(self.after.last());
         ends.is_some_and(|(before, after)| write_alike(before, after))
     }
 
-    fn note(&mut self, change: impl FnOnce(&mut crate::nest::Around, &LoopNest)) {
-        let mut around = mem::take(&mut self.nest.around);
+    fn note(&mut self, change: impl FnOnce(&mut crate::nest::HiddenTrees, &LoopNest)) {
+        let mut around = mem::take(&mut self.nest.hidden);
         change(Arc::make_mut(&mut around), &self.nest);
-        self.nest.around = around;
+        self.nest.hidden = around;
     }
 }
 
@@ -193,18 +196,18 @@ fn write_alike(a: &Node, b: &Node) -> bool {
     !written(a).is_disjoint(&written(b))
 }
 
-/// Refuses a step that needs to see more than what is in view.
+/// Refuses a step that needs hidden trees.
 pub(crate) fn refuse_hidden(
     nest: &LoopNest,
     stage: &str,
     primitive: &Primitive,
 ) -> Result<(), Refusal> {
-    if nest.around.is_empty() {
+    if nest.hidden.is_empty() {
         return Ok(());
     }
     let is_hidden = match primitive.reach() {
         Reach::Stage => false,
-        Reach::Readers => store_of(nest, stage).is_none_or(|store| nest.around.has(store.buffer)),
+        Reach::Readers => store_of(nest, stage).is_none_or(|store| nest.hidden.has(store.buffer)),
         Reach::Nest => true,
     };
     match is_hidden {

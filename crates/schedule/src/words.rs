@@ -1,8 +1,8 @@
-//! The words of a line of a schedule.
+//! [`Words`]: the tokens of a line of a schedule.
 
 use crate::refusal::Refusal;
 
-/// What follows the name of a loop, once for each loop of that name inside of it that is not meant.
+/// The suffix that selects an outer loop, once for each inner loop of the same name to skip.
 pub(crate) const OUTER: char = '\'';
 
 /// A range of bytes of the text.
@@ -14,10 +14,10 @@ pub struct ByteRange {
     pub end: usize,
 }
 
-/// The words of a line, to be taken one after the other.
+/// The tokens of a line, consumed one by one.
 ///
-/// A word is a name (letters, digits, `_` and `.`, and `'` behind them), a number, or one of `:`, `->`, `[`, `]`, `,`,
-/// `/`, `%`.
+/// A token is a name (letters, digits, `_` and `.`, with optional `'` at the end), a number, or one
+/// of `:`, `->`, `[`, `]`, `,`, `/`, `%`.
 #[derive(Debug)]
 pub struct Words<'a> {
     words: Vec<(&'a str, ByteRange)>,
@@ -26,10 +26,10 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// The words of a line that begins at byte `start` of its text.
+    /// Tokenizes a line that begins at byte `start` of its text.
     ///
     /// # Errors
-    /// A character that no word has, and where it is.
+    /// An invalid character and its location.
     pub fn new(line: &'a str, start: usize) -> Result<Self, (ByteRange, Refusal)> {
         let mut words = Vec::new();
         let mut rest = line;
@@ -57,37 +57,37 @@ impl<'a> Words<'a> {
         Ok(Self { words, next: 0, end: ByteRange { start: stop, end: stop } })
     }
 
-    /// The whole line without the space around it.
+    /// The whole line without surrounding space.
     #[must_use]
     pub fn span(&self) -> ByteRange {
         let start = self.words.first().map_or(self.end.start, |(_, span)| span.start);
         ByteRange { start, end: self.end.end }
     }
 
-    /// The word that was taken last, or the end of the line.
+    /// The last token that was taken, or the end of the line.
     #[must_use]
     pub fn last_span(&self) -> ByteRange {
         let taken = self.next.checked_sub(1).and_then(|last| self.words.get(last));
         taken.map_or(self.end, |(_, span)| *span)
     }
 
-    /// The next word, which stays.
+    /// The next token, without taking it.
     #[must_use]
     pub fn peek(&self) -> Option<&'a str> {
         self.words.get(self.next).map(|(word, _)| *word)
     }
 
-    /// Takes the next word; past the last one, the end of the line is what errors point at.
+    /// Takes the next token. After the last one, errors point to the end of the line.
     pub fn take(&mut self) -> Option<&'a str> {
         let word = self.peek();
         self.next += 1;
         word
     }
 
-    /// Takes a name; `what` says what it names.
+    /// Takes a name; `what` describes it in errors.
     ///
     /// # Errors
-    /// Something else stands there.
+    /// The next token is not a name.
     pub fn name(&mut self, what: &str) -> Result<String, Refusal> {
         match self.take() {
             Some(word) if is_name(word) => Ok(word.to_owned()),
@@ -96,10 +96,10 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Takes a positive number; `what` says of what.
+    /// Takes a positive number; `what` describes it in errors.
     ///
     /// # Errors
-    /// Something else stands there.
+    /// The next token is not a number.
     pub fn number(&mut self, what: &str) -> Result<i64, Refusal> {
         let word = self.take();
         let wrong = || {
@@ -110,29 +110,29 @@ impl<'a> Words<'a> {
         if (1..=i64::from(i32::MAX)).contains(&number) { Ok(number) } else { Err(wrong()) }
     }
 
-    /// Whether the next word is a number.
+    /// Whether the next token is a number.
     #[must_use]
     pub fn at_number(&self) -> bool {
         self.peek().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    /// Whether the next word is a name.
+    /// Whether the next token is a name.
     #[must_use]
     pub fn at_name(&self) -> bool {
         self.peek().is_some_and(is_name)
     }
 
-    /// Takes a certain word if it is next.
+    /// Takes a given token if it is next.
     pub fn accept(&mut self, word: &str) -> bool {
         let found = self.peek() == Some(word);
         self.next += usize::from(found);
         found
     }
 
-    /// Takes a certain word.
+    /// Takes a given token.
     ///
     /// # Errors
-    /// Something else stands there.
+    /// The next token is a different one.
     pub fn symbol(&mut self, symbol: &str) -> Result<(), Refusal> {
         match self.take() {
             Some(word) if word == symbol => Ok(()),
@@ -141,7 +141,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Takes names until something else comes.
+    /// Takes names until another token.
     pub fn names(&mut self) -> Vec<String> {
         let mut names = Vec::new();
         while self.at_name() {
@@ -150,10 +150,10 @@ impl<'a> Words<'a> {
         names
     }
 
-    /// Checks that the line ends here.
+    /// Checks that the line ends.
     ///
     /// # Errors
-    /// Something follows.
+    /// Tokens remain.
     pub fn end(&mut self) -> Result<(), Refusal> {
         match self.take() {
             None => Ok(()),
@@ -164,13 +164,13 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The name of a loop without what says that an outer one is meant, and how many loops of that name lie inside.
+/// A loop name without its suffix marks, and the number of marks.
 pub(crate) fn without_marks(name: &str) -> (&str, usize) {
     let plain = name.trim_end_matches(OUTER);
     (plain, name.len() - plain.len())
 }
 
-/// Names may begin with a digit, as those of tensors may; but a number is no name.
+/// Names may begin with a digit, like those of tensors, but a number is not a name.
 fn is_name(word: &str) -> bool {
     word.contains(|c: char| c.is_alphabetic() || c == '_')
 }

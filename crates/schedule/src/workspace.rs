@@ -1,4 +1,4 @@
-//! Where the buffers of the workspace lie: one plan that every emitter and the runtime follow.
+//! Workspace layout: offsets of buffers, shared by all emitters and runtimes.
 //!
 //! The workspace is a *shared* part followed by one *private* part per worker. A buffer that is
 //! local to an iteration of a parallel loop, or to a loop below one, is private: iterations run at
@@ -9,11 +9,11 @@
 //! | shared: packed B ...    | worker 0: tile of A ... | worker 1: tile of A ... |
 //! ```
 //!
-//! Buffers of which one is no longer used when the other one begins to be used may share bytes: a chain of stages
-//! needs the memory of two of them. A buffer lives from the first to the last statement outside of all loops that
-//! mentions it. Where one has bytes of its own ([`WorkspaceLayout::is_alone`]), emitters may promise that no other
-//! pointer leads there; pointers that a statement uses are always apart. Every buffer and every part starts at a
-//! multiple of [`ALIGNMENT`].
+//! Buffers with disjoint lifetimes may share bytes: a chain of stages needs the memory of two of
+//! them. A buffer lives from the first to the last top-level statement that mentions it. If a
+//! buffer has its own bytes ([`WorkspaceLayout::is_alone`]), emitters may declare that no other
+//! pointer aliases it; pointers that one statement uses never alias. Every buffer and every part
+//! starts at a multiple of [`ALIGNMENT`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Memory, Node, Uses};
 /// the widest vector.
 pub const ALIGNMENT: i64 = 64;
 
-/// How large the workspace of a kernel is.
+/// The size of the workspace of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Workspace {
@@ -36,29 +36,29 @@ pub struct Workspace {
     pub private_bytes: i64,
 }
 
-/// Where the buffers of the workspace of a nest lie.
+/// The offsets of the buffers in the workspace of a nest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkspaceLayout {
-    /// How large the workspace is.
+    /// The size of the workspace.
     pub size: Workspace,
     places: Vec<Option<WorkspaceOffset>>,
     /// Whether each buffer has bytes of its own.
     alone: Vec<bool>,
 }
 
-/// Where a buffer of the workspace lies.
+/// The offset of a buffer in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceOffset {
-    /// That many bytes from the start of the workspace.
+    /// The offset in bytes from the start of the workspace.
     Shared(i64),
-    /// That many bytes from the start of the worker's own part; in code outside parallel loops, of
-    /// worker 0.
+    /// The offset in bytes from the start of the worker's private part; outside of parallel loops,
+    /// that of worker 0.
     Private(i64),
 }
 
 impl Workspace {
-    /// The size for a number of workers (at least one), saturating.
+    /// The total size for a number of workers (at least one), saturating.
     #[must_use]
     pub fn bytes(&self, workers: i32) -> i64 {
         let private = self.private_bytes.saturating_mul(i64::from(workers.max(1)));
@@ -79,7 +79,7 @@ impl WorkspaceLayout {
         let lives = lives(nest);
         let tenant = |(place, buffer): (usize, &Buffer)| {
             let is_ours = buffer.memory == Some(Memory::Workspace);
-            // What nothing mentions needs no room.
+            // An unused buffer needs no memory.
             let (life, bytes) = match lives[place] {
                 Some(life) => (life, padded(buffer.bytes())),
                 None => (Life { first: 0, last: 0 }, 0),
@@ -104,27 +104,27 @@ impl WorkspaceLayout {
         layout
     }
 
-    /// Whether no other buffer ever has bytes of this one.
+    /// Whether no other buffer ever shares its bytes.
     #[must_use]
     pub fn is_alone(&self, buffer: BufferId) -> bool {
         self.alone.get(buffer.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Where a buffer lies; `None` if it is not in the workspace.
+    /// The offset of a buffer; `None` if it is not in the workspace.
     #[must_use]
     pub fn offset(&self, buffer: BufferId) -> Option<WorkspaceOffset> {
         self.places.get(buffer.0 as usize).copied().flatten()
     }
 }
 
-/// The first and the last statement outside of all loops that mentions a buffer.
+/// The first and the last top-level statement that mentions a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     first: usize,
     last: usize,
 }
 
-/// A buffer that is to get room in a part.
+/// A buffer that needs space in a part.
 #[derive(Debug, Clone, Copy)]
 struct Tenant {
     /// Its number among the buffers.
@@ -133,7 +133,7 @@ struct Tenant {
     life: Life,
 }
 
-/// When buffers live; `None` for one that nothing mentions.
+/// The lifetimes of buffers; `None` for unused ones.
 fn lives(nest: &LoopNest) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; nest.buffers.len()];
     for (now, node) in nest.prepare.iter().chain(&nest.body).enumerate() {
@@ -147,7 +147,7 @@ fn lives(nest: &LoopNest) -> Vec<Option<Life>> {
     lives
 }
 
-/// The places of buffers that share no byte with another one.
+/// The positions of buffers that share no byte with another one.
 fn alone(settled: &[(Tenant, i64)]) -> impl Iterator<Item = usize> {
     let bytes = |(tenant, start): &(Tenant, i64)| (*start, start.saturating_add(tenant.bytes));
     let mut sorted: Vec<_> = settled.iter().filter(|(tenant, _)| tenant.bytes > 0).collect();
@@ -165,18 +165,18 @@ fn alone(settled: &[(Tenant, i64)]) -> impl Iterator<Item = usize> {
     found.into_iter()
 }
 
-/// Parts with more buffers are settled in the order of time: to compare all with each other takes too long.
+/// Parts with more buffers are allocated in order of time: comparing all pairs takes too long.
 const MOST_COMPARED: usize = 1024;
 
-/// How many gaps are looked at for a buffer before it goes to the end.
+/// The most gaps to try for a buffer before it is appended at the end.
 const MOST_GAPS: usize = 64;
 
-/// Gives every buffer the first room that is free when its life begins, in the order of time.
+/// Allocates buffers in order of time, each in the first gap that is free when its lifetime begins.
 fn settle_in_time(mut tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
     tenants
         .sort_by_key(|tenant| (tenant.life.first, std::cmp::Reverse(tenant.bytes), tenant.place));
     let mut settled: Vec<(Tenant, i64)> = Vec::with_capacity(tenants.len());
-    // Those that live, by when they end, and gaps between them, by where they start.
+    // The live buffers, by end of lifetime, and the gaps between them, by offset.
     let mut ends: BTreeSet<(usize, i64, i64)> = BTreeSet::new();
     let mut gaps: BTreeMap<i64, i64> = BTreeMap::new();
     let mut top: i64 = 0;
@@ -209,7 +209,7 @@ fn settle_in_time(mut tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
     settled
 }
 
-/// Adds a gap, which becomes one with those beside it.
+/// Frees a gap and merges it with its neighbors.
 fn give_back(gaps: &mut BTreeMap<i64, i64>, mut start: i64, mut bytes: i64) {
     if let Some((before, length)) =
         gaps.range(..start).next_back().map(|(at, length)| (*at, *length))
@@ -226,7 +226,7 @@ fn give_back(gaps: &mut BTreeMap<i64, i64>, mut start: i64, mut bytes: i64) {
     }
 }
 
-/// Gives every buffer the first room that is free during its life, the largest ones first.
+/// Allocates buffers by decreasing size, each in the first gap that is free during its lifetime.
 fn settle(tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
     let (mut tenants, unused): (Vec<Tenant>, Vec<Tenant>) =
         tenants.into_iter().partition(|tenant| tenant.bytes > 0);
@@ -256,13 +256,13 @@ fn settle(tenants: Vec<Tenant>) -> Vec<(Tenant, i64)> {
     settled
 }
 
-/// Where a part ends.
+/// The end of a part.
 fn end(settled: &[(Tenant, i64)]) -> i64 {
     let ends = settled.iter().map(|(tenant, start)| start.saturating_add(tenant.bytes));
     ends.max().unwrap_or(0)
 }
 
-/// The room of so many bytes.
+/// A size, padded to the alignment.
 fn padded(bytes: i64) -> i64 {
     bytes.max(0).saturating_add(ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT
 }
@@ -334,7 +334,7 @@ mod tests {
             rounding_growth: 1.0,
             own: crate::nest::Size::default(),
             launches: None,
-            around: std::sync::Arc::default(),
+            hidden: std::sync::Arc::default(),
         };
         let (i, j) = (nest.add_var("i"), nest.add_var("j"));
         let shared = nest.add_buffer(workspace("shared", 3));
@@ -342,7 +342,7 @@ mod tests {
         let inner = nest.add_buffer(workspace("inner", 16));
         let stack =
             nest.add_buffer(Buffer { memory: Some(Memory::Stack), ..workspace("stack", 4) });
-        // What nothing mentions gets no room.
+        // An unused buffer gets no memory.
         let stores = [shared, outer, inner].map(|buffer| Node::Store(zero(buffer)));
         let mut below = Loop::new(j, 2, Role::Spatial, stores.to_vec());
         below.locals.push(inner);
@@ -397,10 +397,10 @@ mod tests {
             let place = lowered.as_nest().buffers.iter().position(|buffer| buffer.name == name);
             tensorwright_lang::program::TensorId(place.unwrap() as u32)
         };
-        // `s0` is read to the end, and two others at a time.
+        // `s0` lives until the end, and two others at a time.
         assert!(plan.size.shared_bytes <= 3 * 4096, "{} bytes", plan.size.shared_bytes);
         assert!(plan.is_alone(id("s0")) && !plan.is_alone(id("s4")));
-        // What one statement reads and writes is apart.
+        // Buffers that one statement reads and writes do not overlap.
         for stage in 1..20 {
             let [Some(WorkspaceOffset::Shared(a)), Some(WorkspaceOffset::Shared(b))] =
                 [stage - 1, stage].map(|stage| plan.offset(id(&format!("s{stage}"))))

@@ -77,7 +77,7 @@ pub use tensorwright_reference::{
 };
 
 pub use tensorwright_codegen_c::Dialect;
-pub use tensorwright_codegen_llvm::Options as CodegenOptions;
+pub use tensorwright_codegen_llvm::CodegenOptions;
 pub use tensorwright_codegen_llvm::{ObjectCache, Processor, llvm_version};
 pub use tensorwright_device::{
     DEFAULT_DEADLINE, StreamHandle, deadline, set_deadline, set_interrupt, target,

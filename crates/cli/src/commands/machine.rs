@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tensorwright::runtime::machine::Caches;
 use tensorwright::runtime::probe::{
-    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
+    ConcurrentProbes, CopyBandwidth, FmaPeak, Probe, ReadBandwidth, sustained,
 };
 use tensorwright::runtime::{Machine, Pool};
 use tensorwright::{Diagnostics, Processor};
@@ -91,7 +91,7 @@ fn measure(machine: &Machine) -> Result<Measured, Diagnostics> {
     let mut copy = CopyBandwidth::new(beyond_caches(machine)).map_err(problem)?;
     let copy_gbps = sustained(&mut copy, DURATION);
     let peaks: Vec<FmaPeak> = (0..pool.workers()).map(|_| FmaPeak::f32()).collect();
-    let mut together = Together::new(peaks, &pool);
+    let mut together = ConcurrentProbes::new(peaks, &pool);
     Ok(Measured {
         threads: pool.workers(),
         fma_f32_gflops: sustained(&mut FmaPeak::f32() as &mut dyn Probe, DURATION),

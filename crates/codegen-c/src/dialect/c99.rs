@@ -1,4 +1,4 @@
-//! C99: for processors, with nothing but the standard library.
+//! C99 for CPUs, with the standard library only.
 
 use super::Syntax;
 

@@ -1,6 +1,6 @@
-//! CUDA C++, and what HIP shares with it: all but the names of a few things.
+//! CUDA C++, and the parts of it that HIP shares.
 //!
-//! The text also compiles with a compiler of the system that knows blocks and threads from a header
+//! A system C++ compiler also accepts the text, with a header that emulates blocks and threads
 //! ([`CUDA_FIBRES`](super::CUDA_FIBRES)).
 
 use tensorwright_schedule::nest::Dim;
@@ -8,18 +8,18 @@ use tensorwright_schedule::nest::Dim;
 use super::wmma::Wmma;
 use super::{DeviceSyntax, Syntax, TensorSyntax};
 
-/// What tells the languages apart that spell the rest as CUDA C++ does.
+/// The differences between languages that are otherwise CUDA C++.
 pub(super) trait LikeCuda: std::fmt::Debug + Sync {
-    /// What comes before everything else.
+    /// The first lines of the text.
     fn types(&self) -> String;
 
-    /// The attribute of a kernel for blocks of so many threads.
+    /// The attribute of a kernel for its block size.
     fn threads(&self, threads: u64) -> String;
 
-    /// Words that the language keeps for itself, beyond those of CUDA C++.
+    /// Reserved words beyond those of CUDA C++.
     fn own_words(&self) -> &'static str;
 
-    /// How tensor operations are spelled, if they are.
+    /// The syntax of tensor operations, if supported.
     fn own_tensors(&self) -> Option<&'static dyn TensorSyntax> {
         None
     }
@@ -120,7 +120,7 @@ impl<Language: LikeCuda> DeviceSyntax for Language {
 const WORDS: &str =
     "threadIdx blockIdx blockDim gridDim warpSize dim3 uint uchar ushort ulong half";
 
-/// Threads as fibres have tensor operations of their own.
+/// The emulation of threads by fibres has its own tensor operations.
 const TENSORS: &str = "\
 #if !defined(CUDA_FIBRES_H)
 #include <mma.h>
@@ -138,8 +138,8 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;
 ";
 
-/// What `stdint.h` and `math.h` define: by hand where a macro says that a compiler at run time reads the text, which has
-/// neither.
+/// The definitions of `stdint.h` and `math.h`, written out if a macro indicates a run-time
+/// compiler, which has neither header.
 pub(super) fn definitions(at_run_time: &str, types: &str, headers: &[&str]) -> String {
     let headers = headers.iter().chain(&["math.h", "stdint.h"]);
     let headers: String = headers.map(|header| format!("#include <{header}>\n")).collect();

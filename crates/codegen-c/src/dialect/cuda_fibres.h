@@ -1,4 +1,4 @@
-/* Runs CUDA C++ on a processor: blocks one after the other, the threads of a block as fibres.
+/* Runs CUDA C++ on a CPU: blocks in order, the threads of a block as fibres.
 
    A fibre runs until it waits at a barrier. Those of a block take turns in an order that a seed decides, so that threads
    which rely on an order that nothing guarantees compute something else. Memory that threads share is filled with bytes 0xff,
@@ -48,17 +48,17 @@ extern unsigned char __start_fibres_shared[], __stop_fibres_shared[];
 
 namespace fibres {
 
-struct Place {
+struct Index3 {
     unsigned x, y, z;
 };
 
-/* Anything that a kernel is given: a pointer to whatever it wants. */
+/* A kernel argument: converts to any pointer. */
 struct Argument {
     void *pointer;
     template <typename T> operator T *() const { return static_cast<T *>(pointer); }
 };
 
-/* Memory of a device: aligned, and filled with what is no number. */
+/* Device memory: aligned, and filled with NaN. */
 struct Memory {
     std::vector<char> bytes;
     explicit Memory(size_t size) : bytes(size + 256, '\xff') {}
@@ -67,7 +67,7 @@ struct Memory {
 
 } // namespace fibres
 
-static fibres::Place threadIdx, blockIdx;
+static fibres::Index3 threadIdx, blockIdx;
 
 namespace fibres {
 
@@ -76,7 +76,7 @@ enum class State { ready, waiting, in_warp, done };
 struct Fibre {
     ucontext_t context;
     std::vector<char> stack;
-    Place thread;
+    Index3 thread;
     State state;
     int line;
 };
@@ -112,7 +112,7 @@ static void fail(const char *what) {
     exit(3);
 }
 
-/* Lets warps go on whose threads have all come to the same place. */
+/* Resumes warps whose threads have all reached the same point. */
 static bool release_warps(std::vector<Fibre> &all) {
     bool released = false;
     for (size_t first = 0; first < all.size(); first += WARP) {
@@ -189,7 +189,7 @@ static void run_block(std::vector<Fibre> &all, uint64_t &seed) {
 }
 
 /* Runs a kernel that `call` calls, for all threads of all blocks. */
-static void launch(Place grid, Place block, uint64_t seed, std::function<void()> call) {
+static void launch(Index3 grid, Index3 block, uint64_t seed, std::function<void()> call) {
     body = std::move(call);
     std::vector<Fibre> all(size_t(block.x) * block.y * block.z);
     first_fibre = all.data();
@@ -241,18 +241,18 @@ static inline float toward_zero(double value) {
     return fabs(double(rounded)) > fabs(value) ? nextafterf(rounded, 0.0f) : rounded;
 }
 
-/* What tensor cores see of a number of 32 bits. */
+/* The part of a 32-bit number that tensor cores read. */
 static inline float number(float value) {
     return __uint_as_float(__float_as_uint(value) & ~0x1fffu);
 }
 
-/* Which element of a tile of so many the thread of a number holds in a slot, and where an element is. Any odd number would do. */
+/* The mapping between elements of a tile and slots of threads, in both directions. Any odd number would do. */
 static inline int element_in(int slot, int lane, int count) { return ((slot * 32 + lane) * 77 + 41) & (count - 1); }
 static inline int place_of(int element, int count) { return ((element - 41) * 133) & (count - 1); }
 
 static inline int lane() { return int((current - first_fibre) % WARP); }
 
-/* What threads of a warp hand each other at an operation. */
+/* The data that threads of a warp exchange in an operation. */
 struct Handed {
     const void *what[2];
     size_t number;
@@ -269,7 +269,7 @@ static Handed *hand(const void *a, const void *b, size_t number, int line) {
     return warp;
 }
 
-/* All threads of a warp name the same tile, which lies as devices want it. */
+/* All threads of a warp name the same tile, which is aligned as devices require. */
 template <typename T> static void check_tile(const T *start, size_t leading) {
     const Handed *warp = hand(start, nullptr, leading, __LINE__);
     if (warp[0].what[0] != start || warp[0].number != leading) {
@@ -297,7 +297,7 @@ namespace precision {
 struct tf32;
 }
 
-/* What elements of a fragment are in memory and registers. */
+/* The element types of a fragment in memory and in registers. */
 template <typename T> struct Element {
     using type = T;
 };
@@ -333,7 +333,7 @@ template <> struct Order<col_major> {
     static size_t offset(int row, int column, size_t leading) { return column * leading + row; }
 };
 
-/* To 11 bits, to nearest, ties away from zero. */
+/* Rounds to 11 bits, to nearest, ties away from zero. */
 static inline float __float_to_tf32(float value) {
     return value - value != 0 ? value : __uint_as_float((__float_as_uint(value) + 0x1000u) & ~0x1fffu);
 }
@@ -390,7 +390,7 @@ static void mma_sync(fragment<accumulator, 16, 16, terms, float> &into, const fr
         }
         made[slot] = sum;
     }
-    /* All threads have read what the others hold before any goes on. */
+    /* All threads read the others' data before any continues. */
     fibres::wait(fibres::State::in_warp, __LINE__);
     memcpy(into.x, made, sizeof made);
 }

@@ -1,6 +1,7 @@
-//! HIP, AMD's language: CUDA C++ with other headers, and another word for how many threads a block has.
+//! HIP (AMD): CUDA C++ with other headers and launch attributes.
 //!
-//! Clang knows `__launch_bounds__` from AMD's headers alone, as the attribute that is written here.
+//! Clang only knows `__launch_bounds__` from AMD's headers, which define it as the attribute used
+//! here.
 
 use super::cuda::{LikeCuda, definitions};
 
@@ -22,8 +23,8 @@ impl LikeCuda for Hip {
     }
 }
 
-/// Some versions of AMD's compiler at run time have these types, defined in one way or another: macros go before
-/// whatever there is.
+/// Some versions of AMD's run-time compiler define these types in various ways: the macros take
+/// precedence.
 const TYPES: &str = "\
 #define int8_t signed char
 #define uint8_t unsigned char

@@ -1,7 +1,8 @@
-//! Dialects of C: what differs between the texts for processors and for devices, one file each.
+//! C dialects for CPUs and devices, one file each.
 //!
-//! Statements, index arithmetic and values are the same in all of them. A dialect says how functions are
-//! qualified and called, and a dialect of a device how its memory, blocks and threads are spelled.
+//! Statements, index arithmetic and values are the same in all dialects. A dialect defines how
+//! functions are qualified and called; a device dialect also defines the syntax of memory spaces,
+//! blocks and threads.
 
 mod c99;
 mod cuda;
@@ -17,12 +18,12 @@ use opencl::OpenCl;
 use tensorwright_lang::dtype::DType;
 use tensorwright_schedule::nest::Dim;
 
-/// How a dialect of C is spelled.
+/// The syntax of a C dialect.
 pub(crate) trait Syntax: std::fmt::Debug {
     /// The qualifiers of a function that kernels call.
     fn function(&self) -> &'static str;
 
-    /// A function of `math.h` by its name there without a suffix.
+    /// A function of `math.h`, given its name without suffix.
     fn math(&self, name: &str, is_single: bool) -> String;
 
     /// The built-in `min` and `max` of integers, if the language has them.
@@ -33,66 +34,66 @@ pub(crate) trait Syntax: std::fmt::Debug {
     /// A statement that sets a `uint32_t` to the bits of a `float`.
     fn to_bits(&self, bits: &str, value: &str) -> String;
 
-    /// A statement that sets a `float` to the number that the bits of a `uint32_t` stand for.
+    /// A statement that sets a `float` to the value of the bits of a `uint32_t`.
     fn to_float(&self, value: &str, bits: &str) -> String;
 }
 
-/// How a dialect of C for a device is spelled.
+/// The syntax of a C dialect for a device.
 pub(crate) trait DeviceSyntax: Syntax {
-    /// What it shares with processors.
+    /// The syntax that it shares with CPU dialects.
     fn as_syntax(&self) -> &dyn Syntax;
 
-    /// What comes before the rest of a text.
+    /// The first lines of the text.
     fn preamble(&self, text: &str) -> String;
 
-    /// The start of a kernel, up to its parameters, for blocks of so many threads.
+    /// The start of a kernel, up to its parameters, for a block size.
     fn kernel(&self, name: &str, block: [u32; 3]) -> String;
 
-    /// The qualifier of what all threads reach.
+    /// The qualifier of global memory.
     fn global(&self) -> &'static str;
 
-    /// The qualifier of what the threads of a block share.
+    /// The qualifier of shared memory.
     fn shared(&self) -> &'static str;
 
-    /// The qualifier of a pointer that alone leads to what it points at.
+    /// The qualifier of a pointer without aliases.
     fn restrict(&self) -> &'static str;
 
     /// The type of the bytes of the workspace.
     fn byte(&self) -> &'static str;
 
-    /// The number of the block.
+    /// The block index.
     fn block(&self, dim: Dim) -> String;
 
-    /// The number of the thread in its block.
+    /// The thread index in its block.
     fn thread(&self, dim: Dim) -> String;
 
-    /// The statement at which the threads of a block wait for each other.
+    /// The barrier of a block.
     fn barrier(&self) -> &'static str;
 
-    /// How tensor operations are spelled; without, their loops are plain ones.
+    /// The syntax of tensor operations; without it, their loops are plain ones.
     fn tensors(&self) -> Option<&'static dyn TensorSyntax> {
         None
     }
 
-    /// Words that the language keeps for itself, beyond those of C.
+    /// Reserved words beyond those of C.
     fn reserved(&self) -> String;
 }
 
-/// How tensor operations are spelled.
+/// The syntax of tensor operations.
 pub(crate) trait TensorSyntax: std::fmt::Debug {
-    /// The declaration of so many tiles in registers, to which products of factors of a type are added.
+    /// The declaration of `count` accumulator tiles in registers, for factors of a type.
     fn fragment(&self, name: &str, count: i64, factors: DType) -> String;
 
-    /// The qualifier of what the threads of a block share and tiles are read from.
+    /// The qualifier of shared memory from which tiles are loaded.
     fn shared(&self) -> &'static str;
 
-    /// Gives all elements of a tile in registers a value.
+    /// Fills a tile in registers with a value.
     fn fill(&self, fragment: &str, value: &str) -> Vec<String>;
 
-    /// Adds the products of two tiles in memory, of elements of a type, to one in registers.
+    /// Adds the product of two tiles in memory to a tile in registers.
     fn multiply_add(&self, fragment: &str, dtype: DType, a: &Tile, b: &Tile) -> Vec<String>;
 
-    /// Writes a tile in registers to memory.
+    /// Stores a tile in registers to memory.
     fn write(&self, fragment: &str, tile: &Tile) -> Vec<String>;
 }
 
@@ -101,16 +102,16 @@ pub(crate) trait TensorSyntax: std::fmt::Debug {
 pub(crate) struct Tile {
     /// A pointer to its first element.
     pub(crate) start: String,
-    /// How many elements its rows are apart, or its columns.
+    /// The distance between its rows, or its columns, in elements.
     pub(crate) leading: i64,
-    /// Whether rows are contiguous; columns are if not.
+    /// Whether rows are contiguous; otherwise columns are.
     pub(crate) is_row_major: bool,
 }
 
-/// A header with which a C++ compiler for processors compiles CUDA C++, and runs it with threads as fibres: for tests.
+/// A header that compiles CUDA C++ for CPUs and runs threads as fibres: for tests.
 pub const CUDA_FIBRES: &str = include_str!("cuda_fibres.h");
 
-/// The dialect of C in which a program for a device is written.
+/// The C dialect of a device program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {

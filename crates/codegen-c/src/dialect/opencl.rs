@@ -1,7 +1,7 @@
 //! OpenCL C 1.2.
 //!
-//! Names of integer types and their limits are those of C99, defined ahead of everything else. Functions of numbers are
-//! overloaded and have no suffix.
+//! Names of integer types and their limits are those of C99, defined at the top of the text. Math
+//! functions are overloaded and have no suffix.
 
 use tensorwright_schedule::nest::Dim;
 

@@ -1,4 +1,4 @@
-//! Tensor operations in CUDA C++: the functions of `mma.h`.
+//! Tensor operations in CUDA C++ with `mma.h` (WMMA).
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_schedule::nest::TILE;
@@ -9,13 +9,13 @@ use super::{TensorSyntax, Tile};
 #[derive(Debug)]
 pub(super) struct Wmma;
 
-/// How matrices of a type are multiplied.
+/// The types and shape of a matrix multiplication.
 struct Kind {
-    /// What elements are in memory.
+    /// The element type in memory.
     memory: &'static str,
-    /// What they are in fragments.
+    /// The element type in fragments.
     fragment: &'static str,
-    /// The terms that one instruction takes; a tile takes several where it has more.
+    /// The terms of one instruction; a tile may need several.
     terms: i64,
 }
 
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// The statements for the terms from a number on.
+    /// The statements for the terms from `first` on.
     fn step(&self, fragment: &str, first: i64, a: &Tile, b: &Tile) -> Vec<String> {
         let Self { memory, fragment: element, terms } = self;
         let declare = |which: &str, tile: &Tile| {
@@ -51,7 +51,7 @@ impl Kind {
                 "nvcuda::wmma::load_matrix_sync(tw_{which}, (const {memory} *)({start}), {leading});"
             )
         };
-        // Terms are columns of the one and rows of the other.
+        // Terms are columns of `a` and rows of `b`.
         let [of_a, of_b] = [
             if a.is_row_major { 1 } else { a.leading },
             if b.is_row_major { b.leading } else { 1 },
@@ -106,7 +106,7 @@ impl TensorSyntax for Wmma {
             format!(
                 "nvcuda::wmma::store_matrix_sync({start}, {fragment}, {leading}, nvcuda::wmma::{order});"
             ),
-            // What the warp does next may read it.
+            // The next operation of the warp may read it.
             "__syncwarp();".to_owned(),
         ]
     }

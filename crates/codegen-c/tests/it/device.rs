@@ -1,5 +1,6 @@
-//! The texts of programs for devices, and that they are run as they say: CUDA C++ by the compiler of the system, with
-//! threads as fibres.
+//! Tests of device programs: golden texts, and CUDA C++ run on fibres.
+//!
+//! The system's C++ compiler compiles the CUDA C++.
 #![allow(unsafe_code, reason = "the support of other tests calls compiled kernels")]
 
 use crate::support::fibres::{End, Fibres};
@@ -39,7 +40,7 @@ fn a_gemm_needs_its_barriers() {
     let case = case("gemm", GEMM, &sizes, TILED);
     let made = emit_device(&case.nest, Dialect::Cuda).unwrap();
     let barriers = made.source.matches("__syncthreads();").count();
-    // Ahead of the copies of operands and behind them, in blocks at borders as in others.
+    // Before and after the copies of operands, in border and interior blocks.
     assert_eq!(barriers, 2);
     assert_eq!(Fibres::new("fibres_gemm", &case, &made).run(1), End::Status(0));
     for barrier in 0..barriers {
@@ -60,7 +61,7 @@ fn a_gemm_needs_its_barriers() {
     );
 }
 
-/// A subscript out of bounds is reported, and nothing is read there.
+/// An out-of-bounds subscript is reported, and the read does not happen.
 #[test]
 fn a_failed_check_is_the_status() {
     let text = "def pick(float(N) x, int(M) at) -> (y) { y(i) = x(at(i)) where i in 0:M }";

@@ -1,5 +1,7 @@
-//! Emitted C against the reference interpreter: it compiles without a warning, computes the same,
-//! and neither reads nor does anything that it should not.
+//! Tests of emitted C against the reference interpreter.
+//!
+//! The code compiles without warnings, computes the same, and has no invalid accesses or undefined
+//! behavior.
 
 #![allow(unsafe_code, reason = "compiled kernels are called")]
 
@@ -7,7 +9,7 @@ use crate::support;
 use std::path::Path;
 
 use crate::support::{Case, plain, program, run_loaded, run_sanitized};
-use tensorwright_codegen_c::{Options, emit, emit_with};
+use tensorwright_codegen_c::{EmitOptions, emit, emit_with};
 use tensorwright_lang::Module;
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -18,7 +20,7 @@ use tensorwright_schedule::{Interface, LoweredNest, Schedule, canonical, lower};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
-/// Every program of the examples with golden data, at its sizes.
+/// Every example program with golden data, at its sizes.
 fn examples() -> Vec<(String, tensorwright_lang::program::Program)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let cases = std::fs::read_to_string(root.join("golden/cases.json")).unwrap();
@@ -44,7 +46,7 @@ fn examples_match_the_reference() {
     run_sanitized("examples", &cases);
 }
 
-/// Makes the outermost loops parallel where their iterations are independent.
+/// Parallelizes outermost loops with independent iterations.
 fn parallelise(nodes: &mut [Node]) {
     for node in nodes {
         match node {
@@ -56,7 +58,7 @@ fn parallelise(nodes: &mut [Node]) {
     }
 }
 
-/// The nest of a program whose outermost loops are parallel.
+/// The nest of a program with parallel outermost loops.
 fn parallel(program: &Program) -> LoweredNest {
     let mut nest = canonical(program);
     parallelise(&mut nest.body);
@@ -93,7 +95,7 @@ fn schedules_match_the_reference() {
     run_sanitized("schedules", &schedules.map(case));
 }
 
-/// Values at and beyond the ends of every type, with neighbours that round differently.
+/// Values at and beyond the limits of every type, with neighbors that round differently.
 fn interesting(dtype: DType) -> Vec<Value> {
     if let Some((least, most)) = dtype.integer_range() {
         let near = [least, least + 1, -2, -1, 0, 1, 2, 7, 100, most - 1, most];
@@ -104,7 +106,7 @@ fn interesting(dtype: DType) -> Vec<Value> {
     for bits in [7, 8, 15, 16, 31, 32, 63, 64] {
         let power = f64::powi(2.0, bits);
         values.extend([power - 1.0, power, power * (1.0 + f64::EPSILON), power + 0.5]);
-        // Where rounding twice goes wrong: just above half of a unit in 11 and in 8 bits.
+        // Values for which double rounding fails: just above half of a unit in 11 and in 8 bits.
         values.extend([1.0 + f64::powi(0.5, 11) + f64::powi(0.5, bits.min(40)), 1.0 + 0.5 / 128.0]);
     }
     let negative: Vec<f64> = values.iter().map(|value| -value).collect();
@@ -141,7 +143,7 @@ fn casts_between_all_types() {
     run_sanitized("casts", &cases);
 }
 
-/// C's library has most functions of the language by their names; the others need a line of their own.
+/// The C library has most functions under the same names; the others have their own line.
 #[test]
 fn every_function() {
     let functions = || Builtin::ALL.iter().filter(|b| b.operator().is_none());
@@ -300,7 +302,7 @@ fn text_of_a_parallel_gather() {
     insta::assert_snapshot!(emit(&parallel(&lut)).unwrap().code);
 }
 
-/// Buffers are filled where their life begins, on the stack and in the workspace.
+/// Buffers are poisoned at the start of their lifetime, on the stack and in the workspace.
 #[test]
 fn poisoned_buffers() {
     let text = "def f(float(N,M) A) -> (out) {
@@ -311,7 +313,7 @@ fn poisoned_buffers() {
     let program = program(text, &[("N", 3), ("M", 3)]);
     let nest = scheduled(&program, "twice: compute_at out i\n");
     let plain = emit(&nest).unwrap().code;
-    let poisoned = emit_with(&nest, Options::poisoned()).unwrap().code;
+    let poisoned = emit_with(&nest, EmitOptions::poisoned()).unwrap().code;
     let is_fill = |line: &&str| line.contains("memset");
     let filled: Vec<&str> = poisoned.lines().filter(is_fill).map(str::trim).collect();
     assert_eq!(filled, ["memset(sum, 0xff, 12);", "memset(twice, 0xff, 12);"]);

@@ -1,5 +1,6 @@
-//! Index arithmetic on data at the ends of their types gives what the reference gives, and reads
-//! nothing out of bounds.
+//! Tests of index arithmetic on data at the limits of their types.
+//!
+//! The results match the reference, and no read is out of bounds.
 #![allow(unsafe_code, reason = "compiled kernels are called")]
 
 #[path = "../../../../tests/exact/data.rs"]

@@ -1,5 +1,6 @@
-//! All examples as CUDA C++, with the schedules that they have where nothing was measured: run with threads as fibres, and
-//! compiled by NVIDIA's compiler.
+//! Tests of all examples as CUDA C++ with default schedules.
+//!
+//! They run on fibres, and NVIDIA's compiler compiles them.
 #![allow(unsafe_code, reason = "the support of other tests calls compiled kernels")]
 #![allow(clippy::print_stdout, reason = "what spills is listed, and a skipped test says so")]
 
@@ -39,7 +40,7 @@ fn examples() -> BTreeMap<String, Program> {
     programs
 }
 
-/// A program with the schedule that it has on an architecture where nothing was measured.
+/// A program with the default schedule for an architecture.
 fn untuned(program: &Program, architecture: &str) -> LoweredNest {
     let target = Target::named(&format!("cuda:{architecture}")).unwrap();
     let schedule = default_schedule(program, &Goal::new(target.clone())).unwrap();
@@ -47,7 +48,7 @@ fn untuned(program: &Program, architecture: &str) -> LoweredNest {
     lower_with(nest, &lower_options(&target), &mut |_, _| {}).unwrap()
 }
 
-/// One half of the examples, so that both run at the same time.
+/// One half of the examples, so that both halves run concurrently.
 fn run_with_fibres(half: usize) {
     for (number, (name, program)) in examples().iter().enumerate() {
         if number % 2 != half {
@@ -56,7 +57,7 @@ fn run_with_fibres(half: usize) {
         let case = Case::new(name, program, untuned(program, "sm_80"));
         let made = emit_device(&case.nest, Dialect::Cuda).unwrap();
         let end = Fibres::new(&format!("example_{name}"), &case, &made).run(1);
-        // Random subscripts from data may be out of bounds, which the reference says too.
+        // Random subscripts may be out of bounds; the reference then reports it too.
         let is_right = match run(&case.program, &case.inputs) {
             Ok(_) => end == End::Status(0),
             Err(_) => matches!(end, End::Status(status) if status != 0),
@@ -75,7 +76,7 @@ fn the_other_half_run_with_fibres_agrees_with_the_reference() {
     run_with_fibres(1);
 }
 
-/// Compiles all examples; what spills is listed.
+/// Compiles all examples and lists those that spill.
 fn compile_all(architecture: &str) {
     let Some(compiler) = nvrtc() else { return };
     let (mut kernels, mut spills) = (0, 0);

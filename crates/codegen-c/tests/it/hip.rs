@@ -1,4 +1,4 @@
-//! HIP: its text is CUDA's with AMD's names, and clang compiles it for AMD's processors. Nothing here runs it.
+//! Tests of HIP: CUDA's text with AMD's names, compiled but not run.
 #![allow(unsafe_code, reason = "the support of other tests calls compiled kernels")]
 
 use std::collections::BTreeMap;
@@ -10,27 +10,27 @@ use tensorwright_codegen_c::{Dialect, emit_device};
 use tensorwright_machine::Target;
 use tensorwright_schedule::interface::DeviceProgram;
 
-/// What clang says a kernel takes.
+/// The resources of a kernel, as clang reports them.
 #[derive(Debug, PartialEq, Eq)]
 struct Resources {
     /// The registers of a thread.
     registers: i64,
-    /// The registers that did not fit.
+    /// The spilled registers.
     spilled: i64,
-    /// The bytes of a thread that are in memory.
+    /// The bytes of a thread in scratch memory.
     scratch: i64,
-    /// The bytes that the threads of a block share.
+    /// The bytes of shared memory of a block.
     shared: i64,
 }
 
-/// Compiles a program for a processor, and says what each kernel takes.
+/// Compiles a program for an architecture and returns the resources of each kernel.
 fn resources(test: &str, program: &DeviceProgram, arch: &str) -> BTreeMap<String, Resources> {
     let directory = scratch(&format!("hip_{test}_{arch}"));
     std::fs::create_dir(directory.join("hip")).unwrap();
     std::fs::write(directory.join("kernel.hip"), &program.source).unwrap();
     let header = include_str!("support/hip_runtime.h");
     std::fs::write(directory.join("hip/hip_runtime.h"), header).unwrap();
-    // An object would take AMD's linker; the assembly is what it would hold.
+    // An object would need AMD's linker; the assembly has the same contents.
     let output = Command::new("clang-19")
         .args([
             "-x",
@@ -72,7 +72,7 @@ fn resources(test: &str, program: &DeviceProgram, arch: &str) -> BTreeMap<String
     kernels.into_iter().map(|(name, all)| (name, read(all))).collect()
 }
 
-/// Kernels fit: no register is spilled, and what threads share is no more than the launch says.
+/// Kernels fit: they spill no register, and their shared memory does not exceed the launch's.
 #[test]
 fn clang_compiles_kernels_for_amd() {
     let tiled = ("gemm", GEMM, [("M", 67), ("N", 50), ("K", 45)].as_slice(), TILED);
@@ -101,7 +101,7 @@ fn clang_compiles_kernels_for_amd() {
     }
 }
 
-/// What runs the text of CUDA therefore says something about that of HIP.
+/// So tests that run the CUDA text also cover HIP.
 #[test]
 fn the_text_is_that_of_cuda_but_for_names() {
     for (name, text, sizes, steps) in KERNELS {

@@ -1,4 +1,4 @@
-//! The typed interfaces: a C program and Rust programs that call a kernel through them.
+//! Tests of typed interfaces: C and Rust programs that call a kernel.
 
 #![allow(unsafe_code, reason = "compiled kernels are called")]
 
@@ -10,7 +10,8 @@ use tensorwright_codegen_c::{Requirement, c_names, emit, header, rust_module, wr
 use tensorwright_lang::Module;
 use tensorwright_schedule::{Interface, LoweredNest, Schedule, canonical, lower};
 
-/// `y = a * A x`, with an input that is passed by value and names that C and Rust reserve.
+/// `y = a * A x`, with a scalar input that is passed by value, and with names that C and Rust
+/// reserve.
 fn scaled() -> LoweredNest {
     let text = "def scaled(float a, float(M,K) A, float(K) restrict) -> (y) {
                   t(m) +=! A(m,k) * restrict(k)
@@ -19,7 +20,7 @@ fn scaled() -> LoweredNest {
     plain(&program(text, &[("M", 2), ("K", 3)]))
 }
 
-/// What all processors of this machine's kind are.
+/// The baseline CPU of this machine's architecture.
 fn plain_processor() -> Requirement {
     Requirement::new("plain", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), [])
 }
@@ -49,7 +50,7 @@ fn c_programs_call_kernels_by_name() {
     let flags: Vec<&str> = STRICT.into_iter().chain(["-o", "main"]).collect();
     compile("cc", &directory, &["main.c".into(), "scaled.c".into()], &flags);
     succeeds(&directory, "main");
-    // The wrapper stands on its own: it calls a kernel from elsewhere.
+    // The wrapper alone: it calls a kernel from another file.
     write("wrapper.c", &wrapper(&Interface::of(&nest), &plain_processor()));
     let flags: Vec<&str> = STRICT.into_iter().chain(["-c"]).collect();
     compile("cc", &directory, &["wrapper.c".into()], &flags);
@@ -83,7 +84,7 @@ fn rust_programs_call_kernels_safely() {
     }
 }
 
-/// The product of `a` and a constant matrix, with a scalar that is a number in the loops, for a schedule.
+/// The product of `a` and a constant matrix, with a scalar that is compiled in, for a schedule.
 fn product(schedule: &str) -> LoweredNest {
     let text = "def q(float(M,K) a, const float(N,K) b, int s) -> (c) {
                   t(m,n) +=! a(m,k) * b(n,k)
@@ -94,7 +95,7 @@ fn product(schedule: &str) -> LoweredNest {
     lower(schedule.apply(canonical(&program)).unwrap()).unwrap()
 }
 
-/// The program of somebody who knows the header alone.
+/// A program that only uses the header.
 const PRODUCT_MAIN: &str = "
 #include \"q.h\"
 #include <stdlib.h>
@@ -157,7 +158,7 @@ fn one_program_is_linked_with_kernels_of_any_schedule() {
         let flags: Vec<&str> = STRICT.into_iter().chain(SANITIZE).chain(["-o", "main"]).collect();
         compile("cc", &directory, &["main.o".into(), "q.c".into()], &flags);
         succeeds(&directory, "main");
-        // As an object has it, in both languages.
+        // With the wrapper of an object file, in both languages.
         write("wrapper.c", &wrapper(&Interface::of(&product(schedule)), &plain_processor()));
         let flags: Vec<&str> = STRICT.into_iter().chain(["-c"]).collect();
         compile("cc", &directory, &["wrapper.c".into()], &flags);
@@ -198,7 +199,7 @@ fn rust_programs_do_not_know_the_schedule() {
     }
 }
 
-/// Words that mean something in C, C++ or Rust, or that the generated code uses.
+/// Reserved words of C, C++ or Rust, and names that the generated code uses.
 const WORDS: &str = "register NULL class errno I self crate fn type main malloc free exit y0 gamma \
     restrict linux stdin prepared workspace pool buffers status workers memory tw_run M_PI this new";
 
@@ -213,7 +214,7 @@ fn words_of_the_languages_may_be_names() {
                r(i) = {word}_call(i) * {word}(i)
              }}"
         );
-        // The language keeps some words for itself.
+        // The source language reserves some words too.
         let Ok(module) = Module::parse("words.tc", &text) else { continue };
         let nest = plain(&module.bind(word, [("N", 4)]).unwrap());
         let (source, interface) = (emit(&nest).unwrap(), Interface::of(&nest));
@@ -234,7 +235,7 @@ fn words_of_the_languages_may_be_names() {
     write("lib.rs", &modules);
     let rust = ["-Dwarnings", "--edition", "2024", "--crate-type=lib", "--emit=metadata"];
     compile("rustc", &directory, &["lib.rs".into()], &rust);
-    // All headers in one C++ program, after those of the system.
+    // All headers in one C++ program, after system headers.
     write("all.cpp", &format!("#include <cmath>\n#include <cstdlib>\n#include <cstdio>\n{main}"));
     let flags = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c"];
     compile("g++", &directory, &["all.cpp".into()], &flags);

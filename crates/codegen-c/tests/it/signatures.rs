@@ -1,4 +1,4 @@
-//! Callers of exported functions are not broken by other sizes or schedules: all examples, over both.
+//! Tests that exported signatures do not depend on sizes or schedules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use tensorwright_schedule::{Interface, Schedule, canonical, lower};
 
 const SIZES: [i64; 8] = [1, 2, 3, 5, 8, 16, 31, 64];
 
-/// Programs with more stages are compared with simple schedules alone: to find others takes long.
+/// Larger programs are only tested with simple schedules: finding others takes long.
 const MANY_STAGES: usize = 12;
 
-/// Everything in a header but comments.
+/// A header without comments.
 fn declarations(header: &str) -> String {
     let mut text = String::new();
     let mut rest = header;
@@ -26,13 +26,13 @@ fn declarations(header: &str) -> String {
     text + rest
 }
 
-/// What callers of a Rust module see.
+/// The public interface of a Rust module.
 fn public(module: &str) -> String {
     let lines = module.lines().map(str::trim).filter(|line| line.starts_with("pub fn"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The signatures of a program with a schedule in C and in Rust; `None` if it cannot have the schedule.
+/// The signatures of a program with a schedule in C and in Rust; `None` if the schedule is illegal.
 fn signatures(program: &Program, schedule: &Schedule) -> Option<(String, String)> {
     let nest = lower(schedule.apply(canonical(program)).ok()?).ok()?;
     let interface = Interface::of(&nest);
@@ -42,8 +42,8 @@ fn signatures(program: &Program, schedule: &Schedule) -> Option<(String, String)
     Some((c, public(&rust_module(&interface, &processor))))
 }
 
-/// Schedules of a program: the empty one, the default ones of several targets, good and less good points of its spaces, and
-/// constants in other layouts.
+/// Schedules of a program: the empty one, the default ones of several targets, good and bad points
+/// of its spaces, and constants in other layouts.
 fn schedules(program: &Program) -> Vec<Schedule> {
     let goal = |name| Goal::new(Target::named(name).unwrap());
     let mut schedules = vec![Schedule::default()];
@@ -67,7 +67,7 @@ fn schedules(program: &Program) -> Vec<Schedule> {
     schedules
 }
 
-/// The programs of a definition where all sizes are equal, with integer scalars that are given and that are not.
+/// The programs of a definition with all sizes equal, with and without values for integer scalars.
 fn programs(def: Def<'_>) -> Vec<Program> {
     let (sizes, scalars) = (def.sizes(), def.integer_scalars());
     let mut programs = Vec::new();
@@ -83,7 +83,7 @@ fn programs(def: Def<'_>) -> Vec<Program> {
     programs
 }
 
-/// Compares the signatures of every definition of a text; how many were compared.
+/// Compares the signatures of every definition of a text; returns their number.
 fn compare(name: &str, text: &str) -> usize {
     let module = Module::parse(name, text).unwrap_or_else(|errors| panic!("{errors}"));
     let mut compared = 0;
@@ -101,7 +101,7 @@ fn compare(name: &str, text: &str) -> usize {
     compared
 }
 
-/// All examples of a folder; how many signatures were compared.
+/// Compares the signatures of all examples of a folder; returns their number.
 fn compare_folder(folder: &str) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(folder);
     let mut compared = 0;
@@ -142,7 +142,7 @@ fn parameters_that_no_loop_reads_stay() {
         let program = module.bind(def, sizes.iter().copied()).unwrap();
         signatures(&program, &Schedule::default()).unwrap()
     };
-    // A scalar is a parameter whether its value was given or not.
+    // A scalar is a parameter whether or not its value was given.
     let open = of("axpy", &[("N", 4)]);
     assert_eq!(open, of("axpy", &[("N", 1), ("k", 0)]));
     assert!(

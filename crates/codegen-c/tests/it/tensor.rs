@@ -1,5 +1,4 @@
-//! Tensor operations: their text, that it computes what the reference does with threads as fibres, and what NVIDIA's
-//! compiler makes of it.
+//! Tests of tensor operations: golden texts, runs on fibres, NVIDIA's compiler.
 #![allow(unsafe_code, reason = "the support of other tests calls compiled kernels")]
 #![allow(clippy::print_stdout, reason = "tests")]
 
@@ -11,13 +10,13 @@ use tensorwright_codegen_c::{Dialect, emit_device};
 use tensorwright_device::cuda::Sass;
 use tensorwright_schedule::interface::DeviceProgram;
 
-/// Warps of one tile each, whose operands are in the memory of the device.
+/// One tile per warp, with operands in global memory.
 const PLAIN: &str = "C.sum: split m 16\nC.sum: split n 16\nC.sum: split k 16\nC.sum: split m.0 2\n\
     C.sum: reorder m.0.0 n.0 m.0.1 k.0 m.1 n.1 k.1\nC.sum: bind m.0.0 block.y\nC.sum: bind n.0 block.x\n\
     C.sum: bind m.0.1 thread.y\nC.sum: tensorize m.1 n.1 k.1\nC.sum: cache_write at m.0.1\n\
     C: split n 32\nC: bind m block.x\nC: bind n.1 thread.x\n";
 
-/// Warps of two by two tiles from shared operands, whose sums are converted in the same launch.
+/// Two by two tiles per warp from shared operands, with sums that are converted in the same launch.
 const STAGED: &str = "C: split m 64\nC: split n 64\nC: reorder m.0 n.0 m.1 n.1\nC: bind m.0 block.y\nC: bind n.0 block.x\n\
     C.sum: compute_at C n.0\nC.sum: split m 2 2 16\nC.sum: split n 2 2 16\nC.sum: split k 2 16\n\
     C.sum: reorder m.0 n.0 k.0 m.1 n.1 k.1 m.2 n.2 m.3 n.3 k.2\n\
@@ -38,12 +37,12 @@ const KERNELS: &[Kernel] = &[
     ("staged", HALF, &[("M", 128), ("N", 64), ("K", 96)], STAGED),
     ("transposed", "def gemm(half(K,M) a, half(N,K) b) -> (C) { C(m,n) +=! b(n,k) * a(k,m) }",
      &[("M", 32), ("N", 48), ("K", 32)], PLAIN),
-    // Sums of a result in `float`, and no loop over warps.
+    // Sums in `float`, and no loop over warps.
     ("wide", "def gemm(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }",
      &[("M", 32), ("N", 16), ("K", 48)],
      "C: split m 16\nC: split n 16\nC: split k 16\nC: reorder m.0 n.0 k.0 m.1 n.1 k.1\nC: bind m.0 block.y\n\
       C: bind n.0 block.x\nC: cache_write at n.0\nC.tile: tensorize m.1 n.1 k.1\nC: tensorize m.1 n.1\n"),
-    // One tile and one step, which leaves no loop over terms around the operation.
+    // One tile and one step: no reduction loop around the operation.
     ("single", "def gemm(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }",
      &[("M", 16), ("N", 16), ("K", 16)],
      "C: split m 16\nC: split k 16\nC: reorder m.0 k.0 m.1 n k.1\nC: bind m.0 block.x\nC: tensorize m.1 n k.1\nC: cache_write at m.0\n"),
@@ -95,14 +94,14 @@ fn kernels_match_the_reference() {
     }
 }
 
-/// Read as plain loops, they compute the same.
+/// Run as plain loops, they compute the same.
 #[test]
 fn processors_run_plain_loops() {
     let cases: Vec<_> = KERNELS.iter().map(|kernel| written(kernel, Dialect::Cuda).0).collect();
     run_sanitized("tensor_loops", &cases);
 }
 
-/// Where there are no tensor operations, the first thread of each warp runs the loops.
+/// Without tensor operations, the first thread of each warp runs the loops.
 #[test]
 fn other_languages_have_plain_loops() {
     for dialect in [Dialect::OpenCl, Dialect::Hip] {
@@ -110,7 +109,7 @@ fn other_languages_have_plain_loops() {
         assert!(!made.source.contains("wmma") && !made.source.contains("__align__"));
         assert!(made.source.contains("float C_sum_tile[256];"), "{}", made.source);
     }
-    // With the names of CUDA, that text can be run.
+    // With CUDA's names, that text can be run.
     for kernel in KERNELS {
         let (case, mut made) = written(kernel, Dialect::Hip);
         let attribute = "__attribute__((amdgpu_flat_work_group_size(";
@@ -131,8 +130,8 @@ fn other_languages_have_plain_loops() {
     }
 }
 
-/// What a mistake of ours would be found by: operations that not all threads of a warp come to, tiles that are not
-/// aligned, threads that name different tiles, and sums that were never started.
+/// The emulation detects errors: operations that not all threads of a warp execute, misaligned
+/// tiles, threads that name different tiles, and uninitialized sums.
 #[test]
 fn mistakes_are_found() {
     let (case, made) = written(&KERNELS[0], Dialect::Cuda);
@@ -158,12 +157,12 @@ fn mistakes_are_found() {
         failed("threads of a warp access different tiles")
     );
     assert_eq!(broken("unfilled", "nvcuda::wmma::fill_fragment", "(void)sizeof"), End::Wrong);
-    // Element by element, whoever holds which one.
+    // Access by element, which depends on the thread.
     let scale = "C_sum_tile[0].x[0] = threadIdx.x; nvcuda::wmma::store_matrix_sync";
     assert_eq!(broken("layout", "nvcuda::wmma::store_matrix_sync", scale), End::Wrong);
 }
 
-/// Warps wait for shared operands, and for each other before they are replaced.
+/// Warps wait for shared operands, and before these are overwritten.
 #[test]
 fn a_staged_gemm_needs_its_barriers() {
     let (case, made) = written(&KERNELS[2], Dialect::Cuda);
@@ -178,7 +177,7 @@ fn a_staged_gemm_needs_its_barriers() {
     }
 }
 
-/// NVIDIA's compiler makes matrix instructions of it, and spills nothing.
+/// NVIDIA's compiler emits matrix instructions and does not spill.
 #[test]
 fn nvidia_compiles_it_to_matrix_instructions() {
     let Some(compiler) = nvrtc() else { return };
@@ -192,7 +191,8 @@ fn nvidia_compiles_it_to_matrix_instructions() {
             assert!(!taken.spills(), "{}: {taken:?}", kernel.0);
         }
         let sass = Sass::of(&compiled.cubin).unwrap();
-        // A tile of 16 by 16 by 16 is two of them, or eight of four terms and half the columns.
+        // A tile of 16 by 16 by 16 takes two instructions, or eight of four terms and half the
+        // columns.
         let (name, count) = match made.source.contains("tf32") {
             true => ("HMMA.1684.F32.TF32", 8),
             false => ("HMMA.16816.F32", 2),
@@ -209,7 +209,7 @@ fn nvidia_compiles_it_to_matrix_instructions() {
             println!("{inner:?}");
         }
     }
-    // Volta multiplies `half` alone.
+    // Volta only multiplies `half`.
     let (_, made) = written(&KERNELS[2], Dialect::Cuda);
     let compiled = compiler.compile(&made.source, "sm_70").unwrap();
     assert!(compiled.ptx.contains("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32"));

@@ -1,13 +1,13 @@
-//! How the lanes of an access lie in memory.
+//! Memory access patterns of vector lanes.
 
 use tensorwright_lang::program::{Index, Rewrite};
 use tensorwright_schedule::nest::{Lanes, Var};
 
-/// How the elements that the lanes access lie in memory.
+/// The positions of the elements that the lanes access.
 pub(super) enum Access {
     /// All lanes access one element.
     Uniform,
-    /// Lane `n` accesses the element `steps[n]` after the one at `base`, whatever the loops do.
+    /// Lane `n` accesses the element `steps[n]` after the one at `base`, for all loop iterations.
     Pattern {
         /// The element of the first lane.
         base: Index,
@@ -19,7 +19,7 @@ pub(super) enum Access {
 }
 
 impl Access {
-    /// How the lanes at an offset lie.
+    /// The access pattern of an offset.
     pub(super) fn of(offset: &Index, lanes: Lanes) -> Access {
         let is_lane = |var: Var| var == lanes.var;
         if !offset.mentions(&is_lane) {
@@ -34,8 +34,8 @@ impl Access {
         }
     }
 
-    /// Puts the number of each lane into the offset: where only the constant changes, as in
-    /// `(16*i + lane) / 4`, it is a step.
+    /// Substitutes the number of each lane in the offset: if only the constant changes, as in
+    /// `(16*i + lane) / 4`, it is the step.
     fn pattern(offset: &Index, lanes: Lanes) -> Option<(Index, Vec<i64>)> {
         let base = at_lane(offset, lanes.var, 0)?;
         if let Some(step) = offset.coefficient_of(lanes.var) {
@@ -52,7 +52,7 @@ impl Access {
     }
 }
 
-/// Puts the number of a lane in the place of its variable.
+/// Substitutes a lane number for its variable.
 pub(super) struct AtLane(pub(super) Var, pub(super) i64);
 
 impl Rewrite for AtLane {
@@ -66,7 +66,7 @@ pub(super) fn at_lane(index: &Index, var: Var, lane: i64) -> Option<Index> {
     index.rewrite(&mut AtLane(var, lane))
 }
 
-/// Whether every step is the one before plus `by`.
+/// Whether every step is the previous one plus `by`.
 pub(super) fn is_progression(steps: &[i64], by: i64) -> bool {
     steps.windows(2).all(|pair| pair[0].checked_add(by) == Some(pair[1]))
 }

@@ -1,4 +1,4 @@
-//! Operators on values of one type.
+//! Emits operators on values of one type.
 
 use inkwell::values::InstructionOpcode;
 use inkwell::{FloatPredicate, IntPredicate};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use tensorwright_machine::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// Whether `a*b + c` of a type becomes one instruction. Without one it would be a slow call.
+    /// Whether `a*b + c` of a type is a single instruction. Otherwise it would be a slow call.
     pub(super) fn fuses(&self, dtype: DType) -> bool {
         dtype.is_float() && self.ir.target.cpu().isa() != VectorIsa::Sse
     }
@@ -73,7 +73,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.binary(opcode, a, b)
     }
 
-    /// Arithmetic on 0 and 1 whose result counts as true where it is not zero.
+    /// Arithmetic on 0 and 1; the result is true if it is not zero.
     fn bool_arith(&self, op: ArithOp, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
         match op {
             ArithOp::Add => self.ir.or(a, b),
@@ -83,7 +83,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// Unsigned division; by zero it gives 0.
+    /// Unsigned division; division by zero gives 0.
     fn division(&self, quotient: bool, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
         let zero = self.ir.constant_like(0, b)?;
         let by_zero = self.ir.compare_ints(IntPredicate::EQ, b, zero)?;
@@ -93,19 +93,19 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.select(by_zero, zero, result)
     }
 
-    /// A divisor, greater by a number in some lanes.
+    /// Increases a divisor in some lanes.
     ///
-    /// Not a selection between the divisor and a constant: LLVM 19 moves a division into both sides of
-    /// one, and gives up all lanes of a side in which a single lane is known to be zero, although that
-    /// lane is not selected.
+    /// This is not a selection between the divisor and a constant: LLVM 19 moves a division into
+    /// both sides of a selection, and drops all lanes of a side that is known to be zero in a
+    /// single lane, even if that lane is not selected.
     fn raised(&self, divisor: Value<'ctx>, lanes: Value<'ctx>, by: i64) -> Result<Value<'ctx>> {
         let ir = &self.ir;
         let (more, zero) = (ir.constant_like(by, divisor)?, ir.constant_like(0, divisor)?);
         ir.add(divisor, ir.select(lanes, more, zero)?)
     }
 
-    /// Signed division that rounds down; by zero it gives 0, and the one quotient that does not
-    /// fit wraps around. The machine traps on both, so it never sees them.
+    /// Signed division that rounds down. Division by zero gives 0, and the one quotient that
+    /// overflows wraps around. The machine traps on both, so their operands are replaced.
     fn floor_division(
         &self,
         quotient: bool,
@@ -133,8 +133,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         ir.select(by_zero, zero, result)
     }
 
-    /// The lesser or the greater; NaN wins over all numbers. Of a term and what was combined so far, the
-    /// term goes first: what is asked about NaN then does not wait for the terms before.
+    /// The minimum or maximum; NaN if one of them is. The term is the first operand and the
+    /// accumulator the second, so the NaN test is not on the critical path.
     pub(super) fn extreme(
         &self,
         least: bool,
@@ -168,8 +168,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.compare_ints(integer_predicate(op, is_signed(dtype)), a, b)
     }
 
-    /// A comparison of indices: of their difference's terms with its constant, which leaves
-    /// more to the loops outside.
+    /// A comparison of indices: the terms of their difference against its constant, so more code
+    /// can be hoisted.
     pub(super) fn compare_index(
         &mut self,
         op: CompareOp,
@@ -196,7 +196,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     }
 }
 
-/// Whether the numbers of a type have a sign.
+/// Whether a type is signed.
 pub(super) fn is_signed(dtype: DType) -> bool {
     dtype.integer_range().is_some_and(|(least, _)| least < 0)
 }

@@ -1,4 +1,4 @@
-//! Conversions between the types of expressions.
+//! Emits conversions between types.
 
 use inkwell::types::{BasicType as _, FloatType, IntType};
 use inkwell::values::InstructionOpcode;
@@ -32,8 +32,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// A value as one of another type: floats are rounded to nearest, truncated to integers and
-    /// saturated; integers wrap around; to `bool` it is `!= 0`.
+    /// Converts a value: floats are rounded to nearest, or truncated to integers and saturated;
+    /// integers wrap around; to `bool` it is `!= 0`.
     pub(super) fn cast(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
         match (from.is_float(), to.is_float()) {
             (true, true) => self.float_to_float(value, from, to),
@@ -73,16 +73,15 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.cast(op, value, self.integer_type(to))
     }
 
-    /// The lowest bytes of the lanes, taken by a shuffle, where LLVM 19 gets stores of narrowed lanes
-    /// wrong; `None` for all other conversions.
+    /// The lowest bytes of the lanes, by a shuffle, in cases in which LLVM 19 miscompiles stores of
+    /// narrowed lanes; `None` for all other conversions.
     ///
     /// - With AVX-512, `select <1, 1, 0, 0>, (trunc <4 x i64> to <4 x i8>), 0` loses its mask when it
     ///   is stored: it becomes `vpmovqb` to memory, which writes all four lanes.
-    /// - On AArch64, a stored `trunc <3 x i64> to <3 x i8>` takes lanes from memory that nothing has
-    ///   written.
+    /// - On AArch64, a stored `trunc <3 x i64> to <3 x i8>` reads lanes from uninitialized memory.
     ///
-    /// Of all widths, numbers of lanes and masks these alone are wrong, but narrowing in steps does
-    /// not help, since the steps are joined before. A shuffle is not taken for a conversion there.
+    /// Among all widths, lane counts and masks only these are wrong. Narrowing in steps does not
+    /// help, because LLVM combines the steps. It does not recognize a shuffle as a conversion.
     fn low_bytes(
         &self,
         value: Value<'ctx>,
@@ -114,18 +113,18 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.intrinsic(name, &[result, value.get_type()], &[value])
     }
 
-    /// The same for vectors on x86, where LLVM 19 takes `fptosi.sat` apart into lanes: ten times the time of comparing
-    /// and converting all of them.
+    /// The same for vectors on x86, where LLVM 19 scalarizes `fptosi.sat`: comparing and converting
+    /// whole vectors is ten times faster.
     fn float_lanes_to_integers(&self, value: Value<'ctx>, to: DType) -> Result<Value<'ctx>> {
         let ir = &self.ir;
         let (kind, signed) = (self.integer_type(to), is_signed(to));
         let bits = kind.get_bit_width();
-        // Powers of two, so these are exact. Whatever is truncated to the least number or below it is saturated to it.
+        // Powers of two, so these are exact. Values at or below the minimum saturate to it.
         let above = 2f64.powi(bits as i32 - i32::from(signed));
         let least = if signed { -above } else { 0.0 };
         let (above, least) = (ir.float_like(above, value)?, ir.float_like(least, value)?);
         let is_above = ir.compare_floats(FloatPredicate::OGE, value, above)?;
-        // What is not a number is in no range and becomes zero, as do numbers below zero where there is no sign.
+        // NaN is in no range and becomes zero, and so do negative numbers for unsigned types.
         let is_inside = ir.and(
             ir.compare_floats(FloatPredicate::OLT, value, above)?,
             ir.compare_floats(FloatPredicate::OGE, value, least)?,
@@ -152,7 +151,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     fn integer_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
         let op =
             if is_signed(from) { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
-        // `float` holds all of 16 bits, `double` all of 32: one rounding, not two.
+        // `float` represents all 16-bit integers, `double` all 32-bit ones: one rounding, not two.
         let rounds = to.is_storage_only();
         let between = if rounds && from.bytes() > 2 { DType::Double } else { to };
         let float = self.ir.cast(op, value, self.float_type(between))?;
@@ -177,9 +176,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// A `double` as a `float`, with an odd significand if it lies between two: another rounding
-    /// then gives what one would have given
-    /// ([`round_to_odd`](tensorwright_lang::program::round_to_odd)).
+    /// Converts a `double` to a `float` with rounding to odd, so that a second rounding gives the
+    /// result of a single one ([`round_to_odd`](tensorwright_lang::program::round_to_odd)).
     fn round_to_odd(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
         let ir = &self.ir;
         let (f32_type, f64_type) = (ir.context.f32_type(), ir.context.f64_type());

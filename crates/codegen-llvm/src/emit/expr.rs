@@ -1,8 +1,8 @@
-//! Expressions.
+//! Emits expressions.
 //!
-//! In expressions a `bool` is an `i1` and the 16-bit floats are `float`; everything else is the
-//! type of the same name. Reads happen only where the language evaluates them: under a condition
-//! that all lanes share, behind a branch; under one that differs, for the lanes where it holds.
+//! In expressions a `bool` is an `i1` and the 16-bit floats are `float`; all other types keep their
+//! name. A read only happens if the language evaluates it: under a condition that all lanes share,
+//! behind a branch; under a divergent condition, with a mask.
 
 use inkwell::values::{BasicValueEnum, InstructionOpcode};
 use tensorwright_lang::builtin::Builtin;
@@ -66,7 +66,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// An index as a value of a type.
+    /// An index, converted to a type.
     fn index_value(
         &mut self,
         index: &Index,
@@ -93,7 +93,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<Value<'ctx>> {
         let dtype = self.dtype(lhs);
         if op == ArithOp::Add || op == ArithOp::Sub {
-            // a*b + c and its kin in one instruction.
+            // `a*b + c` and similar forms as one instruction.
             if is_product(lhs) && self.fuses(dtype) {
                 let addend = self.expr(rhs, active)?;
                 let addend = if op == ArithOp::Sub { self.negate(dtype, addend)? } else { addend };
@@ -160,7 +160,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.builtin(builtin, dtype, &values)
     }
 
-    /// A builtin of values with equally many lanes.
+    /// A builtin of values with the same number of lanes.
     pub(super) fn builtin(
         &self,
         builtin: Builtin,
@@ -171,13 +171,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Math::new(self.ir.module, &self.ir.builder).call(builtin, values, signed)
     }
 
-    /// A truth value; what is not a `bool` is compared with zero.
+    /// A truth value; other types than `bool` are compared with zero.
     fn condition(&mut self, expr: &Expr, active: Active<'ctx>) -> Result<Value<'ctx>> {
         let value = self.expr(expr, active)?;
         self.cast(value, self.dtype(expr), DType::Bool)
     }
 
-    /// `&&` and `||`: the right side is evaluated where the left side leaves it open.
+    /// `&&` and `||`: the right side is only evaluated if the left side does not decide.
     fn logic(
         &mut self,
         op: LogicOp,
@@ -249,7 +249,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let yes = self.block()?;
         self.ir.builder.position_at_end(no);
         let b = other(self)?;
-        // Each side spreads its value over the lanes if the other one has lanes.
+        // Each side is broadcast if the other one has lanes.
         let b = self.ir.like(b, a)?;
         let no = self.block()?;
         self.ir.builder.build_unconditional_branch(after)?;
@@ -262,8 +262,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(phi.as_basic_value())
     }
 
-    /// Whether an expression may be evaluated where the language would not: it reads nothing, or
-    /// only what is in memory whatever the loops do. Nothing else can fail.
+    /// Whether an expression may be evaluated speculatively: it reads nothing, or only addresses
+    /// that are valid in all iterations. Nothing else can fail.
     fn is_speculatable(&self, expr: &Expr) -> bool {
         let mut fine = true;
         expr.walk_reads(&mut |read| {

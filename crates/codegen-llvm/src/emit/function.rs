@@ -1,8 +1,8 @@
-//! Functions: the exported one, and the internal one that has the code.
+//! Emits functions: the exported wrapper and the internal body.
 //!
-//! The exported function unpacks what the caller passes and calls the internal one, whose pointers
-//! are parameters: only there can LLVM be told that they do not alias. A [task](super::parallel)
-//! is split in the same way.
+//! The exported function unpacks the caller's arguments and calls the internal one, whose pointers
+//! are parameters: LLVM only accepts `noalias` there. A [task](super::parallel) is split in the
+//! same way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -21,12 +21,12 @@ use super::ir::{Ir, defect};
 use super::{Emitter, memory};
 use crate::error::{Error, Result};
 
-/// A function that is being written.
+/// A function under construction.
 pub(super) struct Frame<'ctx> {
     pub(super) function: FunctionValue<'ctx>,
-    /// The function's start, then the loops around the current place, outermost first.
+    /// The function's start, then the loops around the current position, outermost first.
     pub(super) levels: Vec<Level<'ctx>>,
-    /// The level at whose start instructions go; `None` for the end of the current block.
+    /// The level at whose start instructions are inserted; `None` for the end of the current block.
     pub(super) hoisting: Option<usize>,
     pub(super) vars: BTreeMap<Var, Variable<'ctx>>,
     pub(super) ranges: Ranges,
@@ -34,7 +34,7 @@ pub(super) struct Frame<'ctx> {
     pub(super) environment: Environment<'ctx>,
 }
 
-/// A loop variable whose value is known.
+/// A loop variable with a known value.
 #[derive(Clone, Copy)]
 pub(super) struct Variable<'ctx> {
     pub(super) value: IntValue<'ctx>,
@@ -42,19 +42,19 @@ pub(super) struct Variable<'ctx> {
     pub(super) level: usize,
 }
 
-/// What every function of a kernel is given besides buffers and variables.
+/// The arguments of every function of a kernel besides buffers and variables.
 #[derive(Clone, Copy)]
 pub(super) struct Environment<'ctx> {
     /// The shared part of the workspace.
     pub(super) workspace: PointerValue<'ctx>,
     /// The worker's part of the workspace.
     pub(super) private: PointerValue<'ctx>,
-    /// Where the number of a failed read goes.
+    /// The address for the number of a failed read.
     pub(super) error: PointerValue<'ctx>,
     pub(super) pool: PointerValue<'ctx>,
 }
 
-/// What a function takes from the one around it.
+/// The captured variables of a function.
 pub(super) struct Captures {
     pub(super) buffers: Vec<BufferId>,
     pub(super) vars: Vec<Var>,
@@ -62,15 +62,15 @@ pub(super) struct Captures {
     written: BTreeSet<BufferId>,
 }
 
-/// Kernels of more trees are emitted in pieces.
+/// Kernels with more trees are emitted in pieces.
 const WHOLE: usize = 128;
 
-/// Whether a kernel is emitted in pieces, each a function of its own.
+/// Whether a kernel is emitted in pieces, each of them a function.
 pub(super) fn is_in_pieces(trees: &[Node]) -> bool {
     trees.len() > WHOLE
 }
 
-/// Emits a function of a kernel and all that it calls.
+/// Emits a function of a kernel and its callees.
 pub(super) fn kernel<'ctx>(
     ir: Ir<'_, 'ctx>,
     lowered: &LoweredNest,
@@ -89,7 +89,7 @@ pub(super) fn kernel<'ctx>(
     let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
     let plan = WorkspaceLayout::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, last: Vec::new(), operations: 0 };
-    // Where pieces have the code, they are told of their own pointers.
+    // If pieces contain the code, they describe their own pointers.
     match is_in_pieces(nodes) {
         true => emitter.ir.target.annotate(inner),
         false => emitter.describe(inner, &captures)?,
@@ -191,7 +191,7 @@ impl Captures {
         }
     }
 
-    /// The number of the first parameter after buffers and variables.
+    /// The index of the first parameter after buffers and variables.
     pub(super) fn count(&self) -> u32 {
         (self.buffers.len() + self.vars.len()) as u32
     }
@@ -230,7 +230,7 @@ impl<'ctx> Frame<'ctx> {
 }
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// Tells LLVM what is known of the parameters of an internal function.
+    /// Adds attributes to the parameters of an internal function.
     pub(super) fn describe(
         &self,
         function: FunctionValue<'ctx>,
@@ -248,7 +248,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 self.ir.attribute(function, place, "readonly", 0);
             }
         }
-        // The shared and the private part of the workspace are apart.
+        // The shared and the private part of the workspace do not overlap.
         for number in [0, 1] {
             let place = AttributeLoc::Param(captures.count() + number);
             self.ir.attribute(function, place, "noalias", 0);

@@ -1,5 +1,6 @@
-//! Between memory and expressions: `bool`, and the 16-bit floats, which expressions hold as
-//! `float`.
+//! Converts between memory and expression types: `bool` and 16-bit floats.
+//!
+//! Expressions hold the 16-bit floats as `float`.
 
 use inkwell::IntPredicate;
 use inkwell::values::InstructionOpcode;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use tensorwright_machine::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// What an expression works on, from what memory holds.
+    /// The expression value of a memory value.
     pub(super) fn decode(&self, dtype: DType, stored: Value<'ctx>) -> Result<Value<'ctx>> {
         match dtype {
             DType::Bool => {
@@ -43,7 +44,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// What memory holds, from what an expression worked on: floats are rounded to nearest even.
+    /// The memory value of an expression value: floats are rounded to nearest even.
     pub(super) fn encode(&self, dtype: DType, value: Value<'ctx>) -> Result<Value<'ctx>> {
         match dtype {
             DType::Bool => self.ir.cast(InstructionOpcode::ZExt, value, self.ir.context.i8_type()),
@@ -67,13 +68,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// A `float` rounded to a type that is only stored.
+    /// A `float` rounded to a storage-only type.
     pub(super) fn round_to_stored(&self, dtype: DType, value: Value<'ctx>) -> Result<Value<'ctx>> {
         let stored = self.encode(dtype, value)?;
         self.decode(dtype, stored)
     }
 
-    /// Whether the target has instructions for `half`. LLVM calls a library otherwise.
+    /// Whether the target has instructions for `half`. Otherwise LLVM calls a library.
     fn converts_half(&self) -> bool {
         self.ir.target.cpu().isa() != VectorIsa::Sse
     }
@@ -82,8 +83,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.binary(op, bits, self.ir.constant_like(by, bits)?)
     }
 
-    /// Rounding is an addition to the bits that carries into the upper half. AVX-512's instruction
-    /// is not used: it takes denormal numbers for zero.
+    /// Rounding is an addition to the bits that carries into the upper half. The AVX-512
+    /// instruction is not used: it flushes denormals to zero.
     fn float_to_bfloat16(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
         let ir = &self.ir;
         let number = |n: i64, like| ir.constant_like(n, like);
@@ -99,8 +100,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         ir.cast(InstructionOpcode::Trunc, result, ir.context.i16_type())
     }
 
-    /// The bits of a `half` at the place of those of a `float`, scaled by the difference of the
-    /// exponents' biases: exact, for denormal numbers too.
+    /// The bits of a `half` moved to the position of a `float`'s, scaled by the difference of the
+    /// exponent biases: exact, also for denormals.
     fn half_to_float(&self, stored: Value<'ctx>) -> Result<Value<'ctx>> {
         let ir = &self.ir;
         let number = |n: i64, like| ir.constant_like(n, like);
@@ -120,7 +121,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     }
 
     /// Rounds to nearest even in the bits; numbers below the least normal `half` by an addition
-    /// that shifts their last bit to where rounding happens.
+    /// that shifts their last bit to the rounding position.
     fn float_to_half(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
         const DENORMAL: i64 = 126 << 23;
         let ir = &self.ir;

@@ -1,8 +1,8 @@
-//! What depends on outer loops only is computed in their bodies, once.
+//! Hoists loop-invariant computations.
 //!
-//! No pass moves code out of loops for us. Every loop body starts with a place for values that
-//! depend on its variable and on those further out, in front of everything else, and remembers
-//! what has been computed there:
+//! No LLVM pass hoists code out of loops here. Every loop body starts with an insertion point for
+//! values that depend only on its variable and on those further out, and caches the values computed
+//! there:
 //!
 //! ```text
 //! i:  base = A + i*512        // asked for by the access A[i*512 + k + 3] in the loop over k
@@ -24,18 +24,18 @@ use crate::error::{Error, Result};
 pub(super) struct Level<'ctx> {
     /// Hoisted instructions go in front of this one.
     anchor: InstructionValue<'ctx>,
-    /// What has been computed here.
+    /// The values that were computed here.
     cache: HashMap<Key, Value<'ctx>>,
 }
 
-/// What can be computed once.
+/// A value that is computed once.
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub(super) enum Key {
     /// The address of an element.
     Pointer(BufferId, Vec<Term>),
     /// A sum of index terms.
     Sum(Vec<Term>),
-    /// The lanes for which conditions hold.
+    /// The active lanes of conditions.
     Mask(Vec<Index>, u32, i64),
 }
 
@@ -45,9 +45,9 @@ impl Key {
     }
 }
 
-/// The terms of an index, by the loop that settles their value.
+/// The terms of an index, grouped by the loop that determines their value.
 pub(super) struct Split {
-    /// For each level that has some: the terms that become known there. Outer levels first.
+    /// For each level that has some: the terms that are known there. Outer levels first.
     pub(super) levels: Vec<(usize, Vec<Term>)>,
     /// Terms with values from data.
     pub(super) here: Vec<Term>,
@@ -56,7 +56,7 @@ pub(super) struct Split {
 impl<'ctx> Emitter<'_, 'ctx> {
     /// Opens a level at the end of the current block.
     pub(super) fn open_level(&mut self) -> Result<()> {
-        // Any instruction will do to mark the place; it goes when the level closes.
+        // Any instruction can mark the position; it is removed when the level closes.
         let mark = self.ir.builder.build_alloca(self.ir.context.i8_type(), "")?;
         let anchor = mark.as_instruction().ok_or_else(|| defect("an alloca is an instruction"))?;
         self.frame.levels.push(Level { anchor, cache: HashMap::new() });
@@ -69,13 +69,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// The number of the innermost level.
+    /// The index of the innermost level.
     pub(super) fn innermost(&self) -> usize {
         self.frame.levels.len().saturating_sub(1)
     }
 
-    /// A value that is computed at the start of a level, now or earlier. It must be made of
-    /// straight-line instructions over what is known there.
+    /// A value that is computed at the start of a level, now or earlier. It must be straight-line
+    /// code over values that are known there.
     pub(super) fn once(
         &mut self,
         level: usize,
@@ -117,7 +117,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.frame.levels.get_mut(level).ok_or_else(|| defect("no such loop level"))
     }
 
-    /// Sorts terms by the level that settles them.
+    /// Groups terms by the level that determines them.
     pub(super) fn split(&self, terms: &[Term]) -> Result<Split> {
         let mut split = Split { levels: Vec::new(), here: Vec::new() };
         for term in terms {
@@ -133,7 +133,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(split)
     }
 
-    /// The level that settles an index; `None` if it has values from data.
+    /// The level that determines an index; `None` if it contains values from data.
     pub(super) fn index_level(&self, index: &Index) -> Result<Option<usize>> {
         let mut deepest = Some(0);
         for term in index.terms() {

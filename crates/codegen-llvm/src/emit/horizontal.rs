@@ -1,4 +1,4 @@
-//! Reductions across the lanes of a vector: `element op= value of every lane`.
+//! Emits reductions across vector lanes: `element op= all lanes`.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
@@ -10,7 +10,7 @@ use super::{Active, Emitter};
 use crate::error::Result;
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// The values of all lanes that take part, combined into one.
+    /// The values of all active lanes, combined into one.
     pub(super) fn across_lanes(
         &mut self,
         store: &Store,
@@ -27,7 +27,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         if let Some(mask) = active.mask {
             value = self.ir.select(mask.into(), value.into(), neutral.into())?.into_vector_value();
         }
-        // Halves are combined until one lane is left, so their number has to be a power of two.
+        // Combines the two halves until one lane is left, so their number must be a power of two.
         let mut count = i64::from(width.next_power_of_two());
         let last = i64::from(width);
         if count > last {
@@ -42,7 +42,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.lane(value.into(), 0)
     }
 
-    /// Two values combined.
+    /// Combines two values.
     pub(super) fn both(
         &mut self,
         op: ReductionOp,

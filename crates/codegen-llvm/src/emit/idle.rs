@@ -1,17 +1,17 @@
 #![allow(unsafe_code, reason = "asks LLVM for the elements of a constant")]
-//! Lanes that never take part, whatever data say.
+//! Detects lanes that are never active.
 //!
-//! Before AVX-512, LLVM 19 takes a masked load whose mask it finds to be zero in all lanes of a register for
-//! one without a mask: it reads beyond the end of the memory, or ends the process. That happens where a
-//! condition on data meets one that is known when code is generated. So nothing is loaded for registers none
-//! of whose lanes can take part.
+//! Before AVX-512, LLVM 19 turns a masked load into an unmasked one if it finds that the mask is
+//! zero in all lanes of a register: the load reads out of bounds or crashes. This happens if a
+//! condition on data is combined with a constant one. So no load is emitted for registers without
+//! possibly active lanes.
 
 use inkwell::llvm_sys::core::LLVMGetAggregateElement;
 use inkwell::values::{
     AsValueRef, BasicValueEnum, InstructionOpcode, IntValue, Operand, VectorValue,
 };
 
-/// How many conditions of a mask are looked at.
+/// The most conditions of a mask to examine.
 const DEEPEST: usize = 16;
 
 /// Whether each lane of a mask is known to be idle.

@@ -1,4 +1,6 @@
-//! Index arithmetic modulo 2^64, and addresses. Lowering sees to it that this is exact where it matters.
+//! Emits index arithmetic modulo 2^64, and addresses.
+//!
+//! Lowering guarantees that this is exact where it matters.
 
 use inkwell::IntPredicate;
 use inkwell::values::{InstructionOpcode, IntValue, PointerValue};
@@ -13,7 +15,7 @@ use crate::error::{Error, Result};
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// The address of an element that is the same for all lanes: hoisted sums of terms, outermost
-    /// first, then what comes from data, then the constant.
+    /// first, then values from data, then the constant.
     ///
     /// The partial sums may point outside of the buffer, so the arithmetic is not `inbounds`.
     pub(super) fn address(
@@ -42,7 +44,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.displaced(dtype, pointer, offset.constant_term())
     }
 
-    /// The address a constant number of elements further on.
+    /// The address at a constant distance, in elements.
     pub(super) fn displaced(
         &self,
         dtype: DType,
@@ -91,7 +93,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// A sum of terms, where the builder stands.
+    /// A sum of terms at the current insertion point.
     fn sum(&mut self, terms: &[Term], active: Active<'ctx>) -> Result<IntValue<'ctx>> {
         let mut sum: Option<IntValue<'ctx>> = None;
         for term in terms {
@@ -111,7 +113,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(sum.unwrap_or_else(|| self.ir.i64(0)))
     }
 
-    /// An index: a scalar if it is the same for all lanes, else a vector.
+    /// An index: a scalar if it is the same for all lanes, otherwise a vector.
     pub(super) fn index(&mut self, index: &Index, active: Active<'ctx>) -> Result<Value<'ctx>> {
         let Some(lanes) = active.lanes else {
             return Ok(self.scalar_index(index, active)?.into());
@@ -166,7 +168,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// The quotient or the remainder of an index by a positive constant, rounded down.
+    /// The quotient or remainder of an index by a positive constant, rounded down.
     fn quotient(
         &mut self,
         index: &Index,
@@ -178,7 +180,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let value = self.index(index, active)?;
         let narrow = range.within(0, 1 << 31) && value.is_vector_value() && divisor < 1 << 31;
         if narrow {
-            // Vectors have no 64-bit multiplication to divide with, most of them.
+            // Most targets have no 64-bit vector multiplication for the division.
             let value =
                 self.ir.cast(InstructionOpcode::Trunc, value, self.ir.context.i32_type())?;
             let divisor = self.ir.i32(divisor).into();
@@ -192,7 +194,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             return self.ir.binary(op, value, by);
         }
         if divisor.count_ones() == 1 {
-            // Two's complement rounds down by itself.
+            // Two's complement rounds down.
             let shift = self.ir.i64(i64::from(divisor.trailing_zeros())).into();
             let mask = self.ir.i64(divisor - 1).into();
             return if quotient {

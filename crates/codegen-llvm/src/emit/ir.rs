@@ -1,8 +1,7 @@
-//! Instructions on scalars and vectors alike.
+//! Instruction builder for scalars and vectors.
 //!
-//! A [`Value`] is a scalar or a vector; an operation with operands of both kinds spreads the
-//! scalars over the lanes. So the rest of the emitter is written once, as if for scalars: this is
-//! the SPMD widening of an expression.
+//! A [`Value`] is a scalar or a vector; an operation with both kinds of operands broadcasts the
+//! scalars. So the rest of the emitter is written as if for scalars: this is SPMD widening.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::builder::Builder;
@@ -22,7 +21,7 @@ use crate::processor::Processor;
 /// A scalar or a vector.
 pub(super) type Value<'ctx> = BasicValueEnum<'ctx>;
 
-/// Where instructions go.
+/// The insertion point of instructions.
 pub(super) struct Ir<'a, 'ctx> {
     pub(super) context: &'ctx Context,
     pub(super) module: &'a Module<'ctx>,
@@ -30,9 +29,9 @@ pub(super) struct Ir<'a, 'ctx> {
     pub(super) target: &'a Processor,
 }
 
-/// The error of something that a correct emitter rules out.
+/// The error for a violated invariant of the emitter.
 pub(super) fn defect(what: &str) -> Error {
-    Error::Build(format!("{what} (a defect of the emitter)"))
+    Error::Build(format!("{what} (a bug in the emitter)"))
 }
 
 /// The number of lanes of a vector; `None` for a scalar.
@@ -43,7 +42,7 @@ pub(super) fn width(value: Value<'_>) -> Option<u32> {
     }
 }
 
-/// A type, for as many lanes as a value has.
+/// A type with as many lanes as a value.
 pub(super) fn widened<'ctx>(scalar: BasicTypeEnum<'ctx>, like: Value<'ctx>) -> BasicTypeEnum<'ctx> {
     match width(like) {
         Some(count) => vector_of(scalar, count).into(),
@@ -108,7 +107,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         VectorType::const_vector(&values)
     }
 
-    /// The constant of all lanes, in the type of a value.
+    /// A constant in all lanes, with the type of a value.
     pub(super) fn constant_like(&self, value: i64, like: Value<'ctx>) -> Result<Value<'ctx>> {
         let scalar = match lane_type(like) {
             BasicTypeEnum::IntType(kind) => kind.const_int(value as u64, true).into(),
@@ -118,7 +117,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         self.like(scalar, like)
     }
 
-    /// A floating-point constant of all lanes, in the type of a value.
+    /// A floating-point constant in all lanes, with the type of a value.
     pub(super) fn float_like(&self, value: f64, like: Value<'ctx>) -> Result<Value<'ctx>> {
         match lane_type(like) {
             BasicTypeEnum::FloatType(kind) => self.like(kind.const_float(value).into(), like),
@@ -126,7 +125,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         }
     }
 
-    /// One value in all lanes.
+    /// Broadcasts a value to all lanes.
     pub(super) fn splat(&self, value: Value<'ctx>, count: u32) -> Result<VectorValue<'ctx>> {
         if let BasicValueEnum::VectorValue(vector) = value {
             return Ok(vector);
@@ -138,7 +137,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         Ok(self.builder.build_shuffle_vector(one, poison, lanes, "")?)
     }
 
-    /// A value with as many lanes as another.
+    /// Broadcasts a value to as many lanes as another one has.
     pub(super) fn like(&self, value: Value<'ctx>, like: Value<'ctx>) -> Result<Value<'ctx>> {
         match width(like) {
             Some(count) => Ok(self.splat(value, count)?.into()),
@@ -146,7 +145,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         }
     }
 
-    /// Two values with as many lanes as the wider of them.
+    /// Broadcasts two values to the larger number of lanes.
     pub(super) fn unify(
         &self,
         a: Value<'ctx>,
@@ -177,12 +176,12 @@ impl<'ctx> Ir<'_, 'ctx> {
         self.binary(InstructionOpcode::Or, a, b)
     }
 
-    /// Every bit the other way.
+    /// Bitwise negation.
     pub(super) fn not(&self, a: Value<'ctx>) -> Result<Value<'ctx>> {
         self.binary(InstructionOpcode::Xor, a, self.constant_like(-1, a)?)
     }
 
-    /// A floating-point number with the other sign.
+    /// Negates a floating-point number.
     pub(super) fn negate_float(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
         match value {
             BasicValueEnum::FloatValue(value) => {
@@ -195,7 +194,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         }
     }
 
-    /// A conversion of every lane to a scalar type.
+    /// Converts every lane to a scalar type.
     pub(super) fn cast(
         &self,
         op: InstructionOpcode,
@@ -243,7 +242,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         }
     }
 
-    /// `condition ? a : b`, lane by lane where the condition has lanes.
+    /// `condition ? a : b`, by lane if the condition has lanes.
     pub(super) fn select(
         &self,
         condition: Value<'ctx>,
@@ -259,7 +258,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         }
     }
 
-    /// A lane of a vector; of a scalar, itself.
+    /// A lane of a vector; a scalar itself.
     pub(super) fn lane(&self, value: Value<'ctx>, lane: u32) -> Result<Value<'ctx>> {
         match value {
             BasicValueEnum::VectorValue(vector) => {
@@ -270,7 +269,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         }
     }
 
-    /// The lanes of two vectors of one type, in an order.
+    /// Shuffles the lanes of two vectors of one type.
     pub(super) fn shuffle(
         &self,
         a: VectorValue<'ctx>,
@@ -281,7 +280,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         Ok(self.builder.build_shuffle_vector(a, b, lanes, "")?)
     }
 
-    /// The lanes of a vector from last to first.
+    /// Reverses the lanes of a vector.
     pub(super) fn reverse(&self, vector: VectorValue<'ctx>) -> Result<VectorValue<'ctx>> {
         let count = i64::from(vector.get_type().get_size());
         self.shuffle(vector, vector.get_type().get_poison(), (0..count).rev())
@@ -298,7 +297,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         Ok(any.into_int_value())
     }
 
-    /// A call of an intrinsic that is overloaded on some types.
+    /// Calls an intrinsic that is overloaded on some types.
     pub(super) fn intrinsic(
         &self,
         name: &str,
@@ -309,7 +308,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         call.try_as_basic_value().basic().ok_or_else(|| defect("an intrinsic without a value"))
     }
 
-    /// A call of an intrinsic that may have no value.
+    /// Calls an intrinsic that may have no value.
     pub(super) fn intrinsic_call(
         &self,
         name: &str,
@@ -324,7 +323,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         Ok(self.builder.build_call(function, &args, "")?)
     }
 
-    /// A call of an intrinsic whose operands and result have one type.
+    /// Calls an intrinsic whose operands and result have one type.
     pub(super) fn uniform_intrinsic(
         &self,
         name: &str,
@@ -335,7 +334,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         self.intrinsic(name, &[a.get_type()], &[a, b])
     }
 
-    /// The value itself, whose origin later passes do not look through.
+    /// The value behind a `freeze`, which later passes do not look through.
     #[allow(unsafe_code, reason = "inkwell has no safe way to build this instruction")]
     pub(super) fn freeze(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
         use inkwell::llvm_sys::core::LLVMBuildFreeze;
@@ -349,7 +348,7 @@ impl<'ctx> Ir<'_, 'ctx> {
         Ok(frozen)
     }
 
-    /// Gives a parameter an attribute.
+    /// Adds an attribute to a parameter.
     pub(super) fn attribute(
         &self,
         function: FunctionValue<'ctx>,

@@ -1,4 +1,4 @@
-//! Loops, guards and prefetches.
+//! Emits loops, guards and prefetches.
 
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue as _, IntValue};
@@ -26,7 +26,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             return Err(Error::Build("a loop without iterations".into()));
         }
         match inner.kind {
-            // Read one after the other, blocks, threads and tensor operations of a device compute the same.
+            // Run sequentially, blocks, threads and tensor operations of a device compute the same.
             LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) | LoopKind::Tensor => {
                 let (begin, end) = (self.ir.i64(0), self.ir.i64(inner.extent));
                 self.iterate(inner, begin, end)
@@ -38,8 +38,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// The iterations of a loop from `begin` to below `end`, of which there is at least one: the
-    /// loop is rotated, with its test at the end.
+    /// The iterations of a loop from `begin` to below `end`, at least one: the loop is rotated,
+    /// with its test at the end.
     pub(super) fn iterate(
         &mut self,
         inner: &Loop,
@@ -49,7 +49,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.frame.ranges.insert(inner.var, inner.extent);
         self.locals(inner)?;
         if inner.extent == 1 {
-            // Index arithmetic folds better with the number.
+            // A constant bound enables more folding of index arithmetic.
             let variable = Variable { value: self.ir.i64(0), level: 0 };
             self.frame.vars.insert(inner.var, variable);
             return self.nodes(&inner.body);
@@ -85,8 +85,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Makes room on the stack for buffers that live for one iteration. In the entry block, or
-    /// `sroa` would not find them.
+    /// Allocates stack memory for buffers that live for one iteration. The allocations are in the
+    /// entry block, because `sroa` only finds them there.
     fn locals(&mut self, inner: &Loop) -> Result<()> {
         for local in &inner.locals {
             if matches!(self.buffer(*local)?.memory, Some(Memory::Stack | Memory::Shared)) {
@@ -100,7 +100,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.when(&guard.conditions, |emitter| emitter.nodes(&guard.body))
     }
 
-    /// Emits code that runs where conditions over loop variables hold.
+    /// Emits code under conditions on loop variables.
     pub(super) fn when(
         &mut self,
         conditions: &[Index],
@@ -146,7 +146,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             .offset(&prefetch.subscripts)
             .ok_or_else(|| Error::Build("the offset of a prefetch overflows".into()))?;
         let address = self.address(prefetch.buffer, &offset, super::Active::SCALAR)?;
-        // For reading, into all levels of the cache, data.
+        // For reading, into all cache levels, data.
         let args =
             [address.into(), self.ir.i32(0).into(), self.ir.i32(3).into(), self.ir.i32(1).into()];
         self.ir.intrinsic_call("llvm.prefetch", &[address.get_type().into()], &args)?;

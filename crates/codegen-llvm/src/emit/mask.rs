@@ -1,4 +1,4 @@
-//! Which lanes of a vector statement take part.
+//! Emits masks: the active lanes of a vector statement.
 
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValueEnum, InstructionOpcode, IntValue, VectorValue};
@@ -12,9 +12,9 @@ use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// The lanes for which all conditions are at least zero; `None` if that is all of them.
+    /// The lanes in which all conditions are at least zero; `None` for all lanes.
     ///
-    /// Masks are computed where the loops around settle them. The ones that no loop changes are
+    /// Masks are computed in the loop that determines them. Masks that no loop changes are
     /// constants.
     pub(super) fn mask(
         &mut self,
@@ -49,7 +49,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(Some(value.into_vector_value()))
     }
 
-    /// The lanes where a condition is at least zero.
+    /// The lanes in which a condition is at least zero.
     fn lanes_where(&mut self, condition: &Index, lanes: Lanes) -> Result<Value<'ctx>> {
         let active = Active { lanes: Some(lanes), mask: None };
         let zero = self.ir.i64(0).into();
@@ -73,8 +73,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
     }
 
-    /// The lanes where `base - lane` is at least zero, the usual end of a row. Compared in 32
-    /// bits, of which a register holds twice as many.
+    /// The lanes in which `base - lane` is at least zero, the usual end of a row. Compared in 32
+    /// bits, because a register holds twice as many of them.
     fn lanes_up_to(&mut self, condition: &Index, lanes: Lanes) -> Result<Value<'ctx>> {
         let base = at_lane(condition, lanes.var, 0).ok_or_else(overflow)?;
         let range = self.frame.ranges.interval(&base);
@@ -91,8 +91,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.compare_ints(IntPredicate::SLE, numbers, last)
     }
 
-    /// The lanes that take part where a condition holds too (or, with `holds` false, where it
-    /// does not).
+    /// The active lanes in which a condition also holds (or, if `holds` is false, does not hold).
     pub(super) fn narrowed(
         &self,
         active: Active<'ctx>,

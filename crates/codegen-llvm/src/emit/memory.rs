@@ -1,8 +1,8 @@
-//! Loads and stores of elements as memory holds them.
+//! Emits loads and stores in memory types.
 //!
 //! Memory holds a `bool` as a byte and the 16-bit floats as their bits; [`half`](super::half)
-//! turns them into what expressions work on. Addresses are aligned to elements only: the caller
-//! owns the memory.
+//! converts them for expressions. Addresses are only aligned to elements, because the caller owns
+//! the memory.
 #![allow(unsafe_code, reason = "LLVM's address arithmetic is unsafe to build")]
 
 use inkwell::llvm_sys::core::LLVMBuildGEP2;
@@ -15,7 +15,7 @@ use tensorwright_schedule::nest::{BufferId, Lanes};
 use super::access::{Access, is_progression};
 use super::idle::idle;
 use super::ir::{Ir, Value, defect, vector_of};
-use super::read::Place;
+use super::read::LaneAddresses;
 use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
@@ -68,7 +68,7 @@ fn element_addresses<'ctx>(
 }
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// The address an offset of elements further on.
+    /// The address at an offset in elements.
     pub(super) fn element(
         &self,
         dtype: DType,
@@ -78,7 +78,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         element_address(&self.ir, storage(&self.ir, dtype), pointer, offset)
     }
 
-    /// The elements at an offset: a scalar if the lanes share one, else a vector.
+    /// The elements at an offset: a scalar if all lanes share one, otherwise a vector.
     pub(super) fn load(
         &mut self,
         id: BufferId,
@@ -90,7 +90,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             let address = self.address(id, offset, active)?;
             return self.load_scalar(id, address);
         };
-        // Where all lanes stay inside of the memory, idle ones may read along.
+        // If all lanes are in bounds, idle ones may be loaded too.
         let buffer = self.buffer(id)?;
         let is_safe = self.frame.ranges.interval(offset).within(0, buffer.elements().into());
         let mask = active.mask.filter(|_| !is_safe);
@@ -120,8 +120,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.load_as(dtype, storage(&self.ir, dtype), address)
     }
 
-    /// An element that all lanes share and that may be read only if one of them takes part. If
-    /// none does, the last element is read instead, which is always there: memory may begin with a gap, never end with one.
+    /// An element that all lanes share and that may only be read if one of them is active. If none
+    /// is, the last element is read instead, which always exists: memory may begin with a gap, but
+    /// never ends with one.
     fn load_shared(
         &mut self,
         id: BufferId,
@@ -185,7 +186,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.load_each(dtype, base, steps)
     }
 
-    /// Elements side by side, of which some are known to be idle.
+    /// Contiguous elements, some of which are known to be idle.
     fn load_row(
         &self,
         dtype: DType,
@@ -200,7 +201,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         if !idle.chunks(register).any(|lanes| lanes.iter().all(|idle| *idle)) {
             return self.load_masked(dtype, address, mask);
         }
-        // Nothing is loaded for registers that are idle as a whole: see `idle.rs`.
+        // Skips registers that are completely idle: see `idle.rs`.
         let mut row = kind.const_zero();
         for (number, lanes) in idle.chunks(register).enumerate() {
             if lanes.iter().all(|idle| *idle) {
@@ -219,7 +220,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(row.into())
     }
 
-    /// Elements side by side, where a mask says so; zeros elsewhere.
+    /// Contiguous elements under a mask; zeros elsewhere.
     fn load_masked(
         &self,
         dtype: DType,
@@ -234,14 +235,14 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let loaded = self.ir.intrinsic("llvm.masked.load", &types, &args)?;
         match dtype {
             DType::Float | DType::Double => Ok(loaded),
-            // LLVM 19 joins the load with the extension that follows, and on AVX2 forgets the mask
-            // where a part of it is constant: a load beyond the end. A freeze keeps them apart.
+            // LLVM 19 combines the load with the following extension, and on AVX2 drops the mask if
+            // a part of it is constant: an out-of-bounds load. A freeze prevents that.
             _ => self.ir.freeze(loaded),
         }
     }
 
-    /// Elements close to each other: rows that cover them, then shuffles. All that the rows hold
-    /// lies between elements that are read anyway.
+    /// Elements close to each other: loads of contiguous rows, then shuffles. All elements of the
+    /// rows lie between elements that are read anyway.
     fn load_rows(
         &self,
         dtype: DType,
@@ -256,7 +257,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let mut result: Option<VectorValue<'ctx>> = None;
         let mut covered = 0;
         while covered < span {
-            // The last row ends where the elements do.
+            // The last row ends with the last element.
             let start = covered.min(span - row);
             let address = self.displaced(dtype, base, lowest + start)?;
             let loaded =
@@ -268,7 +269,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     let lanes = steps.iter().map(|s| if is_here(s) { place(s) } else { 0 });
                     self.ir.shuffle(loaded, loaded.get_type().get_poison(), lanes)?
                 }
-                // A second row means that rows have as many elements as there are lanes.
+                // A second row implies that rows have as many elements as there are lanes.
                 Some(result) => {
                     let lanes = (0..).zip(steps);
                     let lanes = lanes.map(|(n, s)| if is_here(s) { count + place(s) } else { n });
@@ -280,7 +281,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         result.map(Into::into).ok_or_else(|| defect("a load without lanes"))
     }
 
-    /// Elements far from each other, one by one.
+    /// Elements far from each other, loaded one by one.
     fn load_each(
         &self,
         dtype: DType,
@@ -308,7 +309,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.in_lanes(offsets, lanes)
     }
 
-    /// A value in all lanes.
+    /// Broadcasts a value to all lanes.
     fn in_lanes(&self, value: Value<'ctx>, lanes: Lanes) -> Result<VectorValue<'ctx>> {
         let count = u32::try_from(lanes.count);
         self.ir.splat(value, count.map_err(|_| Error::Build("too many lanes".into()))?)
@@ -325,8 +326,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.gather_at(dtype, base, offsets, mask)
     }
 
-    /// Gathers of a power of two of lanes: LLVM 19 widens others with an undefined index, to which
-    /// it may give the register of the result, and such an instruction is illegal on x86.
+    /// Gathers a power of two of lanes: LLVM 19 widens other numbers with an undefined index, which
+    /// may share its register with the result. Such an instruction is illegal on x86.
     fn gather_at(
         &self,
         dtype: DType,
@@ -366,12 +367,12 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.intrinsic("llvm.masked.gather", &types, &args)
     }
 
-    /// The mask in which all lanes take part.
+    /// The mask with all lanes active.
     fn everyone(&self, count: u32) -> Result<VectorValue<'ctx>> {
         self.ir.splat(self.ir.context.bool_type().const_all_ones().into(), count)
     }
 
-    /// Writes elements at an offset.
+    /// Stores elements at an offset.
     pub(super) fn store_to(
         &mut self,
         id: BufferId,
@@ -381,22 +382,24 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<()> {
         let access = active.lanes.map(|lanes| (lanes, Access::of(offset, lanes)));
         let place = match access {
-            None | Some((_, Access::Uniform)) => Place::One(self.address(id, offset, active)?),
+            None | Some((_, Access::Uniform)) => {
+                LaneAddresses::One(self.address(id, offset, active)?)
+            }
             Some((_, Access::Pattern { base, steps })) => {
-                Place::Row(self.address(id, &base, active)?, steps)
+                LaneAddresses::Row(self.address(id, &base, active)?, steps)
             }
             Some((lanes, Access::Irregular)) => {
-                Place::Anywhere(self.offsets(offset, lanes, active)?)
+                LaneAddresses::Anywhere(self.offsets(offset, lanes, active)?)
             }
         };
         self.store_at(id, &place, value, active)
     }
 
-    /// Writes elements at a place.
+    /// Stores elements at computed addresses.
     pub(super) fn store_at(
         &mut self,
         id: BufferId,
-        place: &Place<'ctx>,
+        place: &LaneAddresses<'ctx>,
         value: Value<'ctx>,
         active: Active<'ctx>,
     ) -> Result<()> {
@@ -405,17 +408,19 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let dtype = self.buffer(id)?.dtype;
         let Some(lanes) = active.lanes else {
             return match place {
-                Place::One(address) => self.store_as(dtype, *address, value),
+                LaneAddresses::One(address) => self.store_as(dtype, *address, value),
                 _ => Err(defect("lanes without a vector")),
             };
         };
         let value = self.in_lanes(value, lanes)?;
         match place {
-            Place::One(_) => Err(Error::Build("all lanes of a store write one element".into())),
-            Place::Row(address, steps) => {
+            LaneAddresses::One(_) => {
+                Err(Error::Build("all lanes of a store write one element".into()))
+            }
+            LaneAddresses::Row(address, steps) => {
                 self.store_pattern(dtype, *address, steps, value, active.mask)
             }
-            Place::Anywhere(offsets) => {
+            LaneAddresses::Anywhere(offsets) => {
                 let base = self.pointer(id)?;
                 self.scatter(dtype, base, *offsets, value, active.mask)
             }

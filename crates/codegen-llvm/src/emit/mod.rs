@@ -1,28 +1,29 @@
-//! From a lowered loop nest to LLVM IR with explicit vectors.
+//! Emits LLVM IR with explicit vectors for a lowered nest.
 //!
-//! The code is emitted the way the machine should run it, because only `sroa` and `early-cse` run
-//! after us: no pass hoists, unrolls or vectorizes.
+//! The IR is emitted in its final form, because only `sroa` and `early-cse` run afterwards: no pass
+//! hoists, unrolls or vectorizes.
 //!
 //! | file | concern |
 //! | --- | --- |
 //! | `function.rs` | the exported function, the internal one with `noalias` pointers |
 //! | `loops.rs` | loops, guards, prefetches |
-//! | `parallel.rs` | the task of a parallel loop, and how it is run |
-//! | `pieces.rs` | kernels of many trees, as several functions |
-//! | `hoist.rs` | what depends on outer loops only is computed there, once |
+//! | `parallel.rs` | the outlined task of a parallel loop |
+//! | `pieces.rs` | large kernels, split into several functions |
+//! | `hoist.rs` | hoisting of loop-invariant code |
 //! | `index.rs` | index arithmetic, addresses |
-//! | `mask.rs` | which lanes take part |
-//! | `access.rs` | how the lanes of an access lie in memory |
+//! | `mask.rs` | active lanes |
+//! | `access.rs` | access patterns of lanes |
 //! | `memory.rs` | loads and stores |
 //! | `read.rs` | reads of an expression, checked where the subscript is data |
 //! | `store.rs` | statements |
 //! | `running.rs` | statements whose lanes are steps of a recurrence |
 //! | `expr.rs`, `arith.rs` | expressions, operators |
 //! | `cast.rs`, `half.rs` | conversions; the 16-bit floats |
-//! | `ir.rs` | instructions on scalars and vectors alike |
+//! | `ir.rs` | instructions on scalars and vectors |
 //!
 //! A statement with [lanes](tensorwright_schedule::nest::Lanes) is widened: an expression that
-//! mentions the lane variable becomes a vector, any other one stays a scalar until it meets one.
+//! mentions the lane variable becomes a vector; other expressions stay scalar until they are
+//! combined with a vector.
 
 mod access;
 mod arith;
@@ -59,8 +60,8 @@ use function::Frame;
 use ir::Ir;
 use running::Last;
 
-/// The number of expressions and accesses that a nest may always have. Code generation takes tens of
-/// microseconds for each, so more is a schedule that unrolls without bounds.
+/// The expressions and accesses that are always allowed. Each takes tens of microseconds of code
+/// generation, so more indicates excessive unrolling.
 const MAX_OPERATIONS: usize = 100_000;
 
 /// Emits the functions of a lowered nest.
@@ -82,7 +83,7 @@ pub(crate) fn emit<'ctx>(
     Ok(module)
 }
 
-/// The name of a value in the IR, for people who read it.
+/// The name of a value in the IR, for readers.
 fn label(name: &str) -> String {
     let valid = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let mut label: String = name.chars().map(valid).collect();
@@ -98,19 +99,19 @@ struct Emitter<'a, 'ctx> {
     nest: &'a LoopNest,
     interface: &'a Interface,
     plan: WorkspaceLayout,
-    /// The function that is being written.
+    /// The function under construction.
     frame: Frame<'ctx>,
-    /// The last results of recurrences that are in registers.
+    /// The latest results of recurrences in registers.
     last: Vec<Last<'ctx>>,
     operations: usize,
 }
 
-/// The lanes that an expression is evaluated for.
+/// The lanes for which an expression is evaluated.
 #[derive(Clone, Copy)]
 struct Active<'ctx> {
     /// `None` outside of vector statements.
     lanes: Option<Lanes>,
-    /// The lanes that take part; `None` if all do.
+    /// The mask of active lanes; `None` for all.
     mask: Option<VectorValue<'ctx>>,
 }
 
@@ -127,7 +128,7 @@ impl<'a> Emitter<'a, '_> {
     /// Counts an operation against the limit.
     fn charge(&mut self) -> Result<()> {
         self.operations += 1;
-        // What a program needs by itself is always allowed.
+        // The size of the program itself is always allowed.
         let most = MAX_OPERATIONS.max(self.nest.own.parts.saturating_mul(limits::GROWTH));
         if self.operations > most {
             return Err(Error::TooLarge(format!(

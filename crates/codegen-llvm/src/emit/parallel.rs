@@ -1,4 +1,4 @@
-//! Parallel loops: the body becomes a task that the pool runs for ranges of iterations.
+//! Emits parallel loops as tasks for the thread pool.
 //!
 //! ```text
 //! context = { buffers.., variables.., workspace, error }
@@ -38,8 +38,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.run(task, context, self.ir.i64(inner.extent))
     }
 
-    /// The buffers that a function for some nodes is given: those of the caller, and those on the stack of the
-    /// function around it. It finds the workspace by itself, and has a stack of its own for `own` buffers and those of its loops.
+    /// The buffers that an outlined function receives: those of the caller, and stack buffers of
+    /// the enclosing function. It computes workspace addresses itself, and has its own stack for
+    /// `own` buffers and those of its loops.
     pub(super) fn captured(
         &self,
         nodes: &[Node],
@@ -126,7 +127,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(task)
     }
 
-    /// Emits the iterations from `begin` to `end`, of which there may be none.
+    /// Emits the iterations from `begin` to `end`, possibly none.
     fn task_body(
         &mut self,
         inner: &Loop,
@@ -155,7 +156,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// Hands a task to the pool, or runs it here if there is none.
+    /// Passes a task to the pool, or runs it here without a pool.
     fn run(
         &mut self,
         task: FunctionValue<'ctx>,

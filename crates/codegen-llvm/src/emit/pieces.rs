@@ -1,13 +1,13 @@
-//! Kernels of many trees: pieces of them become functions of their own.
+//! Splits large kernels into several functions.
 //!
 //! ```text
 //! kernel.body(..):             kernel.piece(buffers.., workspace, private, error, pool, 0, 0):
-//!   kernel.piece(..)             the loops of so many trees
+//!   kernel.piece(..)             the loops of some trees
 //!   kernel.piece.1(..)
 //! ```
 //!
-//! What LLVM does with a function takes more than twice as long for one that is twice as long, and what is computed at its start
-//! lives until its end.
+//! The run time of LLVM is superlinear in the size of a function, and values computed at its start
+//! stay live until its end.
 
 use inkwell::values::BasicMetadataValueEnum;
 use tensorwright_schedule::nest::{Node, Ranges};

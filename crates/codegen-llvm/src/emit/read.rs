@@ -1,4 +1,4 @@
-//! Reads of expressions, with the checks that only data can answer.
+//! Emits reads, with bounds checks for subscripts from data.
 
 use inkwell::AtomicOrdering;
 use inkwell::IntPredicate;
@@ -11,9 +11,9 @@ use super::ir::{Value, defect};
 use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
-/// Where a checked access is.
-pub(super) enum Place<'ctx> {
-    /// One element.
+/// The addresses of the lanes of a checked access.
+pub(super) enum LaneAddresses<'ctx> {
+    /// All lanes access one element.
     One(PointerValue<'ctx>),
     /// Elements at known distances from an address.
     Row(PointerValue<'ctx>, Vec<i64>),
@@ -22,7 +22,7 @@ pub(super) enum Place<'ctx> {
 }
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// The value of a read, as expressions work on it.
+    /// The value of a read, in its expression type.
     pub(super) fn read(&mut self, read: &Read, active: Active<'ctx>) -> Result<Value<'ctx>> {
         let buffer = self.buffer(read.tensor)?;
         if buffer.shape.len() != read.subscripts.len() {
@@ -48,28 +48,30 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.load_from(read.tensor, &place, active)
     }
 
-    /// The elements at a place.
+    /// The elements at computed addresses.
     pub(super) fn load_from(
         &mut self,
         id: BufferId,
-        place: &Place<'ctx>,
+        place: &LaneAddresses<'ctx>,
         active: Active<'ctx>,
     ) -> Result<Value<'ctx>> {
         match place {
-            Place::One(address) => self.load_scalar(id, *address),
-            Place::Row(address, steps) => self.load_pattern(id, *address, steps, active.mask),
-            Place::Anywhere(offsets) => self.gather(id, *offsets, active.mask),
+            LaneAddresses::One(address) => self.load_scalar(id, *address),
+            LaneAddresses::Row(address, steps) => {
+                self.load_pattern(id, *address, steps, active.mask)
+            }
+            LaneAddresses::Anywhere(offsets) => self.gather(id, *offsets, active.mask),
         }
     }
 
-    /// Where an access is whose subscripts may be out of bounds. Those that are count as 0, and the kernel
-    /// returns the number of the access in the end.
+    /// The addresses of an access whose subscripts may be out of bounds. Invalid subscripts are
+    /// replaced by 0, and the kernel finally returns the number of the access.
     pub(super) fn checked_place(
         &mut self,
         read: &Read,
         buffer: &Buffer,
         active: Active<'ctx>,
-    ) -> Result<Place<'ctx>> {
+    ) -> Result<LaneAddresses<'ctx>> {
         self.charge()?;
         if let Some((base, steps)) = row_of(read, buffer, active)? {
             return self.checked_row(read, buffer, (&base, steps), active);
@@ -90,9 +92,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
         self.report(read, fine, active)?;
         match (position, active.mask) {
-            (BasicValueEnum::VectorValue(offsets), _) => Ok(Place::Anywhere(offsets)),
+            (BasicValueEnum::VectorValue(offsets), _) => Ok(LaneAddresses::Anywhere(offsets)),
             (scalar, mask) => {
-                // Idle lanes do not read; if all are idle, the first element will do.
+                // Idle lanes do not read; if all are idle, any valid index works.
                 let position = match mask {
                     Some(mask) => {
                         let any = self.ir.any(mask.into())?;
@@ -101,19 +103,23 @@ impl<'ctx> Emitter<'_, 'ctx> {
                     None => scalar,
                 };
                 let base = self.pointer(read.tensor)?;
-                Ok(Place::One(self.element(buffer.dtype, base, position.into_int_value())?))
+                Ok(LaneAddresses::One(self.element(
+                    buffer.dtype,
+                    base,
+                    position.into_int_value(),
+                )?))
             }
         }
     }
 
-    /// A row, or elements in a fixed pattern, whose place data decide for all lanes alike.
+    /// A row, or a fixed pattern of elements, at a position from data that all lanes share.
     fn checked_row(
         &mut self,
         read: &Read,
         buffer: &Buffer,
         (base, steps): (&Index, Vec<i64>),
         active: Active<'ctx>,
-    ) -> Result<Place<'ctx>> {
+    ) -> Result<LaneAddresses<'ctx>> {
         let mut position = self.index(base, active)?;
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
         let mut stride = 1i64;
@@ -135,10 +141,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.report(read, fine, active)?;
         let start = self.pointer(read.tensor)?;
         let address = self.element(buffer.dtype, start, position.into_int_value())?;
-        Ok(Place::Row(address, steps))
+        Ok(LaneAddresses::Row(address, steps))
     }
 
-    /// Records that a read went wrong, unless `fine` holds in all lanes that take part.
+    /// Records a failed read, unless `fine` holds in all active lanes.
     fn report(&mut self, read: &Read, fine: Value<'ctx>, active: Active<'ctx>) -> Result<()> {
         let wrong = self.ir.not(fine)?;
         let wrong = match active.mask {
@@ -163,8 +169,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
     }
 }
 
-/// Where the lanes of a checked read are, apart from what data decide for all of them alike; `None` if
-/// data decide for each, or if there are no lanes.
+/// The pattern of the lanes of a checked read, relative to a position from data that all lanes
+/// share. `None` if the positions of lanes depend on data separately, or if there are no lanes.
 fn row_of(read: &Read, buffer: &Buffer, active: Active<'_>) -> Result<Option<(Index, Vec<i64>)>> {
     let Some(lanes) = active.lanes else { return Ok(None) };
     let is_lane = |axis| axis == lanes.var;

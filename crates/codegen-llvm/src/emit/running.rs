@@ -1,7 +1,9 @@
-//! Statements whose lanes are steps of a recurrence: `y(t) = y(t - 1) op term`, for an associative operator.
+//! Emits vectorized recurrences as parallel prefix computations.
 //!
-//! Terms of neighbours are combined, then those of pairs, and so on; what came before the first lane is combined with all
-//! of them in the end, so that vectors wait for each other once:
+//! The recurrence has the form `y(t) = y(t - 1) op term`, with an associative operator.
+//!
+//! Neighboring terms are combined, then pairs, and so on. The result before the first lane is
+//! combined with all lanes at the end, so each vector waits for the previous one only once:
 //!
 //! ```text
 //! v = a b c d
@@ -24,31 +26,31 @@ use super::read::offset;
 use super::{Active, Emitter};
 use crate::error::Result;
 
-/// The last result of a recurrence, in a register.
+/// The latest result of a recurrence, in a register.
 pub(super) struct Last<'ctx> {
     buffer: BufferId,
-    /// Where it was stored.
+    /// The address to which it was stored.
     offset: Index,
     /// The result in all lanes.
     value: VectorValue<'ctx>,
-    /// Where it is known.
+    /// The block in which it is known.
     block: BasicBlock<'ctx>,
 }
 
 impl Last<'_> {
-    /// Whether a store to a buffer leaves it as it is.
+    /// Whether a store to a buffer leaves it valid.
     pub(super) fn is_left_by(&self, id: BufferId) -> bool {
         self.buffer != id
     }
 }
 
 impl<'ctx> Emitter<'_, 'ctx> {
-    /// A statement whose lanes are steps of a recurrence. Only the last ones of them may not take part.
+    /// A store whose lanes are steps of a recurrence. Only the last lanes may be idle.
     pub(super) fn running_store(&mut self, store: &Store, lanes: Lanes) -> Result<()> {
         let first = store.mask.iter().map(|condition| at_lane(condition, lanes.var, 0));
         let first: Option<Vec<Index>> = first.collect();
         let first = first.ok_or_else(|| defect("a mask overflows"))?;
-        // Where the first does not take part, what it would read need not be there.
+        // If the first lane is idle, the element that it would read may not exist.
         self.when(&first, |emitter| {
             let is_lane = |var| var == lanes.var;
             let varying = store.mask.iter().filter(|it| it.mentions(&is_lane)).cloned();
@@ -81,7 +83,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.store_to(store.buffer, &offset, stored, active)?;
         self.last = kept;
         if mask.is_none() {
-            // The same number as in the last lane, which the next vector has to wait for less long.
+            // The same number as in the last lane, with a shorter latency for the next vector.
             let end = self.ir.shuffle(own, own, (0..lanes.count).map(|_| lanes.count - 1))?;
             let value = self.both(op, dtype, before.into(), end.into())?.into_vector_value();
             let offset = at_lane(&offset, lanes.var, lanes.count - 1);
@@ -91,7 +93,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(())
     }
 
-    /// For every lane, its own term and those of all lanes before it combined.
+    /// For every lane, the combination of its term and those of all lanes before it.
     fn up_to_each(
         &mut self,
         op: ReductionOp,
@@ -100,7 +102,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<VectorValue<'ctx>> {
         let count = i64::from(terms.get_type().get_size());
         let nothing = match op {
-            // Of a number and itself, either is the number, NaN too.
+            // A minimum or maximum is idempotent, also for NaN.
             ReductionOp::Min | ReductionOp::Max => None,
             ReductionOp::Sum | ReductionOp::Product => {
                 let neutral = self.expr(&neutral(op, dtype), Active::SCALAR)?;
@@ -121,7 +123,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(value)
     }
 
-    /// What comes before the first lane, in all lanes.
+    /// The result before the first lane, in all lanes.
     fn before_first(
         &mut self,
         before: &Expr,

@@ -1,4 +1,4 @@
-//! Statements: `buffer[subscripts] = value`, or combined with what the element holds.
+//! Emits stores: assignments and updates of buffer elements.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
@@ -28,14 +28,14 @@ impl<'ctx> Emitter<'_, 'ctx> {
             self.frame.vars.insert(lanes.var, zero);
             return self.when(&store.mask, |emitter| emitter.assign(store, Active::SCALAR));
         }
-        // Where conditions leave nothing of the recurrence, lanes have no order.
+        // If conditions remove the recurrence, lanes have no order.
         match lanes.in_order && store.is_recurrence() {
             true => self.running_store(store, lanes),
             false => self.vector_store(store, lanes),
         }
     }
 
-    /// A statement on vectors. What lanes have in common becomes a branch, not a mask.
+    /// A vector store. A condition that all lanes share becomes a branch, not a mask.
     fn vector_store(&mut self, store: &Store, lanes: Lanes) -> Result<()> {
         let is_lane = |var| var == lanes.var;
         let (varying, common): (Vec<_>, Vec<_>) =
@@ -77,7 +77,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.store_to(store.buffer, &offset, stored, active)
     }
 
-    /// A step of a reduction at an element that data decide.
+    /// A step of a reduction at an element whose position comes from data.
     fn combine_checked(
         &mut self,
         store: &Store,

@@ -1,8 +1,8 @@
 //! `erf`, within 2 ulp in both precisions.
 //!
 //! On `|x| < 1` it is `x + x q(x^2)`. From there on it is `1 - exp(-p(|x|))`, where `p` is a
-//! minimax approximation of `-log(erfc)`. Its error counts in proportion to `erfc`, which is at
-//! most 0.16 there and soon nothing, so that a polynomial of moderate degree is enough.
+//! minimax approximation of `-log(erfc)`. Its error is scaled by `erfc`, which is at most 0.16
+//! there and decreases quickly, so a polynomial of moderate degree is enough.
 
 use super::exp;
 use super::lanes::Float;
@@ -72,7 +72,7 @@ pub(super) fn erf<'a, 'ctx>(x: Float<'a, 'ctx>) -> Float<'a, 'ctx> {
     let precision = x.precision();
     let size = x.abs();
     let near = x.mul_add((x * x).polynomial(precision.pick(&NEAR_SINGLE, &NEAR_DOUBLE)), x);
-    // From the upper bound on the result rounds to 1.
+    // Above the upper bound, the result rounds to 1.
     let bounded = size.clamp(0.0, precision.pick(4.0, 6.0));
     let exponent = bounded.polynomial(precision.pick(&FAR_SINGLE, &FAR_DOUBLE));
     let reduced = exp::reduce(-exponent);

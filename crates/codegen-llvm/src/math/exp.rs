@@ -1,12 +1,12 @@
 //! `exp`, within 1 ulp in both precisions.
 //!
-//! `x = n ln 2 + r` with integer `n` and `|r| <= ln 2 / 2`, so that `exp(x) = 2^n exp(r)`.
-//! `n ln 2` is taken off in two steps, the first of them exact (Cody and Waite). `exp(r)` is
-//! `1 + r + r^2 q(r)` where `q` is a minimax polynomial; the error of the polynomial is `2^-28`
-//! for `float` and `2^-57` for `double`. A denormal result is rounded a second time.
+//! `x = n ln 2 + r` with integer `n` and `|r| <= ln 2 / 2`, so `exp(x) = 2^n exp(r)`. `n ln 2` is
+//! subtracted in two steps, the first of them exact (Cody and Waite). `exp(r)` is `1 + r + r^2
+//! q(r)` where `q` is a minimax polynomial; the error of the polynomial is `2^-28` for `float` and
+//! `2^-57` for `double`. A denormal result is rounded a second time.
 //!
-//! Softmax, attention and activations spend most of their time here, so what the last quarter of an ulp
-//! would cost (Dekker's sum of 1 and `r`) is left out.
+//! Softmax, attention and activations spend most of their time here, so the code omits Dekker's sum
+//! of 1 and `r`, which would improve the error by a quarter of an ulp.
 
 use std::f64::consts::LOG2_E;
 
@@ -29,7 +29,7 @@ const DOUBLE: [f64; 10] = [
     2.4999964132265744e-08,
 ];
 
-/// ln 2 with so few bits that its product with an exponent is exact, and the rest.
+/// ln 2 with so few bits that its product with an exponent is exact, and the remainder.
 pub(super) const LN_2_SINGLE: [f64; 2] = [0.693145751953125, 1.4286068203094173e-06];
 
 /// The same for double precision.
@@ -44,7 +44,7 @@ pub(super) struct Reduced<'a, 'ctx> {
     low: Float<'a, 'ctx>,
 }
 
-/// Takes the multiple of ln 2 off a number that is not much larger than the exponent range.
+/// Subtracts the multiple of ln 2 from a number that is not much larger than the exponent range.
 pub(super) fn reduce<'a, 'ctx>(x: Float<'a, 'ctx>) -> Reduced<'a, 'ctx> {
     let [ln2_high, ln2_low] = x.precision().pick(LN_2_SINGLE, LN_2_DOUBLE);
     let (n, exponent) = x.nearest_integer(LOG2_E);
@@ -81,7 +81,7 @@ impl<'a, 'ctx> Reduced<'a, 'ctx> {
     }
 }
 
-/// A number without a multiple of ln 2 to take off.
+/// A number without a multiple of ln 2 to subtract.
 pub(super) fn remainder<'a, 'ctx>(
     r: Float<'a, 'ctx>,
     (number, exponent): (Float<'a, 'ctx>, Bits<'a, 'ctx>),
@@ -91,8 +91,8 @@ pub(super) fn remainder<'a, 'ctx>(
 
 /// `exp(x)`.
 pub(super) fn exp<'a, 'ctx>(x: Float<'a, 'ctx>) -> Float<'a, 'ctx> {
-    // Beyond these bounds the result is zero or infinity, as it is at them. A result that is zero because it is
-    // too small takes a processor a hundred cycles, and a masked softmax has many, so it is not computed.
+    // Beyond these bounds the result is zero or infinity, as it is at them. Results that underflow
+    // are not computed: they take a CPU a hundred cycles, and a masked softmax has many.
     let [low, high] = x.precision().pick([-104.0, 89.0], [-746.0, 710.0]);
     let zero = x.constant(0.0);
     let is_zero = x.below(low);

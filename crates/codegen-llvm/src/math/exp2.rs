@@ -1,6 +1,6 @@
 //! `exp2`, within 1 ulp in both precisions.
 //!
-//! The reduction of [`exp`](super::exp) without its difficulty: `x = n + f` is exact.
+//! Like [`exp`](super::exp), but the reduction `x = n + f` is exact.
 
 use std::f64::consts::LN_2;
 

@@ -1,8 +1,8 @@
 //! `expm1`, within 2 ulp in both precisions.
 //!
-//! With the reduction of [`exp`](super::exp) and `m = exp(r) - 1`, the result is
-//! `2^n m + (2^n - 1)`, where no term is lost in another. It is evaluated at half its size, since
-//! `2^n` itself may be out of range.
+//! With the reduction of [`exp`](super::exp) and `m = exp(r) - 1`, the result is `2^n m + (2^n -
+//! 1)`, without cancellation. It is evaluated at half its size, because `2^n` itself may be out of
+//! range.
 
 use super::exp;
 use super::lanes::Float;

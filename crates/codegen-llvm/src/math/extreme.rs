@@ -1,19 +1,20 @@
-//! `min` and `max`, which are NaN where one of their arguments is.
+//! `min` and `max`, which propagate NaN.
 //!
-//! Processors of ARM have an instruction for it. Those of Intel have one that gives the second operand where
-//! nothing can be compared, so that a NaN in the first needs a comparison and a blend: as much as C's `fmax`
-//! takes, which has to drop one. A constant goes first, since no constant but NaN itself needs that.
+//! ARM has an instruction for this. Intel's instruction returns the second operand if the operands
+//! are unordered, so a NaN in the first operand needs a comparison and a blend: as much as C's
+//! `fmax`, which has to drop a NaN. A constant is the first operand, because only a NaN constant
+//! needs that.
 
 use inkwell::FloatPredicate;
 
 use super::lanes::Float;
 
-/// The lesser; NaN if one of them is. Whether a `-0` counts as less than `0` is left open.
+/// The minimum; NaN if one of them is. The order of `-0` and `0` is unspecified.
 pub(super) fn min<'a, 'ctx>(x: Float<'a, 'ctx>, y: Float<'a, 'ctx>) -> Float<'a, 'ctx> {
     extreme(x, y, "llvm.minimum", FloatPredicate::OLT)
 }
 
-/// The greater; NaN if one of them is.
+/// The maximum; NaN if one of them is.
 pub(super) fn max<'a, 'ctx>(x: Float<'a, 'ctx>, y: Float<'a, 'ctx>) -> Float<'a, 'ctx> {
     extreme(x, y, "llvm.maximum", FloatPredicate::OGT)
 }

@@ -1,4 +1,4 @@
-//! Functions without an implementation of our own: C's library, lane by lane.
+//! Calls the C library per lane for functions without a vector implementation.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{BasicValueEnum, FunctionValue};
@@ -8,7 +8,7 @@ use super::Math;
 use super::lanes::{Float, Precision};
 use crate::error::{Error, Result};
 
-/// A call of the function in C's `math.h` that has the name of the builtin.
+/// A call of the function in C's `math.h` with the name of the builtin.
 pub(super) fn call<'ctx>(
     builtin: Builtin,
     args: &[Float<'_, 'ctx>],

@@ -1,4 +1,4 @@
-//! The builtins that take integers.
+//! Integer builtins.
 
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -8,8 +8,8 @@ use tensorwright_lang::builtin::Builtin;
 use super::{Math, lanes};
 use crate::error::{Error, Result};
 
-/// `abs`, `min`, `max`, `clamp` or a function of bits of integers. The absolute value of the least signed integer
-/// wraps around to itself.
+/// `abs`, `min`, `max`, `clamp` or a bitwise function of integers. The absolute value of the least
+/// signed integer wraps around to itself.
 pub(super) fn call<'ctx>(
     math: &Math<'_, 'ctx>,
     builtin: Builtin,
@@ -37,7 +37,7 @@ pub(super) fn call<'ctx>(
     }
 }
 
-/// An instruction on the bits of two scalars or of two vectors.
+/// An intrinsic on two scalars or two vectors.
 fn two<'ctx>(
     math: &Math<'_, 'ctx>,
     builtin: Builtin,
@@ -72,7 +72,8 @@ fn two<'ctx>(
     }
 }
 
-/// A shift. One by a negative number, or by all bits, leaves none but those of the sign; LLVM leaves it undefined.
+/// A shift. Shifting by a negative number, or by all bits, leaves only sign bits; LLVM leaves it
+/// undefined.
 fn shift<'ctx>(
     math: &Math<'_, 'ctx>,
     builtin: Builtin,

@@ -1,9 +1,9 @@
-//! `log`, `log2` and `log10`: `log` within 1 ulp, the others within 2 ulp, in both precisions.
+//! `log` within 1 ulp, `log2` and `log10` within 2 ulp.
 //!
-//! `x = 2^e m` with `m` between the square roots of 1/2 and 2. With `f = m - 1` (exact) and
-//! `s = f / (2 + f)`, `log(m) = 2 artanh(s) = 2s + s R(s^2)`, and `R(z) / z` is a minimax
-//! polynomial. Since `2s = f - s f`, the sum starts with the exact `f`:
-//! `log(m) = f - (f^2/2 - s (f^2/2 + R))`. That arrangement is Sun's in FreeBSD's `e_log.c`.
+//! `x = 2^e m` with `m` between the square roots of 1/2 and 2. With `f = m - 1` (exact) and `s = f
+//! / (2 + f)`, `log(m) = 2 artanh(s) = 2s + s R(s^2)`, and `R(z) / z` is a minimax polynomial.
+//! Since `2s = f - s f`, the sum starts with the exact `f`: `log(m) = f - (f^2/2 - s (f^2/2 + R))`.
+//! This is Sun's arrangement in FreeBSD's `e_log.c`.
 
 use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, LOG10_E};
 
@@ -36,7 +36,7 @@ pub(super) struct Split<'a, 'ctx> {
     fraction: Float<'a, 'ctx>,
 }
 
-/// Takes a positive finite number apart.
+/// Decomposes a positive finite number.
 pub(super) fn split<'a, 'ctx>(x: Float<'a, 'ctx>) -> Split<'a, 'ctx> {
     let precision = x.precision();
     // Denormal numbers have no exponent of their own.
@@ -51,8 +51,8 @@ pub(super) fn split<'a, 'ctx>(x: Float<'a, 'ctx>) -> Split<'a, 'ctx> {
 }
 
 impl<'a, 'ctx> Split<'a, 'ctx> {
-    /// `log(1 + fraction)` as a difference of `fraction` and a rest, which is lessened by `extra`
-    /// before it is rounded.
+    /// `log(1 + fraction)` as `fraction` minus a remainder; `extra` is subtracted from the
+    /// remainder before rounding.
     fn parts(&self, extra: Float<'a, 'ctx>) -> [Float<'a, 'ctx>; 2] {
         let f = self.fraction;
         let s = f / (f + f.constant(2.0));

@@ -1,6 +1,6 @@
 //! `log1p`, within 2 ulp in both precisions.
 //!
-//! `u = 1 + x` is rounded; what the rounding lost, `c`, changes the logarithm by `c / u`.
+//! `u = 1 + x` is rounded; its rounding error `c` changes the logarithm by `c / u`.
 
 use super::lanes::Float;
 use super::log;
@@ -12,6 +12,6 @@ pub(super) fn log1p<'a, 'ctx>(x: Float<'a, 'ctx>) -> Float<'a, 'ctx> {
     // The difference of the larger operand and the sum is exact (Dekker).
     let lost = x.above(1.0).select(one - (u - x), x - (u - one));
     let result = log::split(u).log(lost / u);
-    // The sign is that of x, also for -0. (Of u = 0 it is too.)
+    // The sign is that of x, also for -0 (and for u = 0).
     log::with_special_values(u, result).copysign(x)
 }

@@ -1,12 +1,12 @@
-//! The builtin functions as LLVM instructions, on scalars and vectors of any length.
+//! Builtin functions as LLVM instructions, on scalars and vectors.
 //!
-//! Elementary functions that kernels spend time in have an implementation of their own, which is
-//! straight-line code without tables, so that every lane is computed at once and the code
-//! generator can schedule it with what surrounds it. Each is good over the whole range of its
-//! argument: denormal numbers, infinities and NaN included. The others call C's library, lane by
-//! lane (see `fallback`).
+//! Elementary functions that matter for performance have their own implementation: straight-line
+//! code without tables, so all lanes are computed at once and the code generator can schedule it
+//! with the surrounding code. Each is accurate over the whole range of its argument, including
+//! denormals, infinities and NaN. The others call the C library per lane (see `fallback`).
 //!
-//! Multiplications and additions are fused where the target can; the stated errors hold without.
+//! Multiplications and additions are fused if the target supports it; the stated errors also hold
+//! without.
 
 mod erf;
 mod exp;
@@ -46,23 +46,22 @@ pub struct Math<'a, 'ctx> {
 }
 
 impl<'a, 'ctx> Math<'a, 'ctx> {
-    /// Calls go where the builder stands; declarations go into the module.
+    /// Inserts calls at the position of `builder` and declarations into `module`.
     #[must_use]
     pub fn new(module: &'a Module<'ctx>, builder: &'a Builder<'ctx>) -> Self {
         Self { module, builder, failure: RefCell::new(None) }
     }
 
-    /// A call of a builtin. The arguments are scalars or vectors of one type: `float` or
-    /// `double`, or integers for the builtins that take them. `signed` says what integers mean.
-    /// Tests such as `isnan` return `i1` or a vector of `i1`, everything else the type of the
-    /// arguments.
+    /// Calls a builtin. The arguments are scalars or vectors of one type: `float` or `double`, or
+    /// integers for integer builtins. `signed` is the signedness of integers. Tests such as `isnan`
+    /// return `i1` or a vector of `i1`; all others return the type of the arguments.
     ///
     /// The builder stays in its block. Declarations and, for `sin` and `cos`, an internal function
     /// with the target attributes of the current one are added to the module.
     ///
     /// # Errors
     ///
-    /// If the arguments are not as described, or the builder has no position.
+    /// The arguments are not as described, or the builder has no position.
     pub fn call(
         &self,
         builtin: Builtin,
@@ -147,7 +146,7 @@ fn binary<'a, 'ctx>(
     Some(match builtin {
         Builtin::Min => extreme::min(x, y),
         Builtin::Max => extreme::max(x, y),
-        // A number wins over NaN, in both.
+        // Both prefer a number over NaN.
         Builtin::Fmin => x.intrinsic("llvm.minnum", &[y]),
         Builtin::Fmax => x.intrinsic("llvm.maxnum", &[y]),
         Builtin::Copysign => x.copysign(y),
@@ -164,7 +163,7 @@ fn ternary<'a, 'ctx>(
 ) -> Option<Float<'a, 'ctx>> {
     Some(match builtin {
         Builtin::Clamp => extreme::min(extreme::max(x, y), z),
-        // One rounding is the point of it, so this is not `mul_add`.
+        // This must round only once, so it is not `mul_add`.
         Builtin::Fma => x.intrinsic("llvm.fma", &[y, z]),
         _ => return None,
     })
@@ -180,7 +179,7 @@ mod tests {
     use crate::object;
     use crate::processor::Processor;
 
-    /// `float f(float)`, as wide as asked for.
+    /// `float f(float)`, with the given number of lanes.
     fn function<'ctx>(
         context: &'ctx Context,
         module: &Module<'ctx>,
@@ -226,7 +225,7 @@ mod tests {
         math.call(Builtin::Exp, &[x], true).unwrap();
     }
 
-    /// What has an implementation of its own does not leave the kernel, on any target.
+    /// Vectorized builtins call no function outside of the kernel, on any target.
     #[test]
     fn vectors_are_not_taken_apart() {
         for name in Cpu::NAMES {

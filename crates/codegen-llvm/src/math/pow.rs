@@ -1,4 +1,4 @@
-//! `pow` of single precision, within 1 ulp; double precision goes to the library.
+//! `pow` in single precision, within 1 ulp; double precision uses the library.
 //!
 //! `|x|^y = 2^(y log2 |x|)`. The product magnifies the error of the logarithm by up to 150, which
 //! the 29 bits that double precision has to spare absorb. (Double precision has no spare bits,
@@ -19,8 +19,8 @@ pub(super) fn pow<'a, 'ctx>(x: Float<'a, 'ctx>, y: Float<'a, 'ctx>) -> Float<'a,
     // 1 to any power is 1, also where the product is 0 times infinity.
     let magnitude = size.equals(1.0).select(one, exp2::exp2(wide_y * log));
 
-    // Above 2^24 every number is an even integer, as is the bound. NaN counts as one here and is
-    // dealt with below.
+    // Above 2^24 every number is an even integer, and so is the bound. NaN counts as one here and
+    // is handled below.
     let bounded = wide_y.clamp(-33_554_432.0, 33_554_432.0);
     let (nearest, bits) = bounded.nearest_integer(1.0);
     let fractional = bounded.compare(FloatPredicate::ONE, nearest);

@@ -1,13 +1,13 @@
 //! `sin` and `cos`, within 1 ulp in both precisions.
 //!
-//! `x = n pi/2 + r` with integer `n` and `|r| <= pi/4`; then the result is the sine or the cosine
-//! of `r`, by the parity of `n`, with a sign. pi/2 is taken in three parts of which the products
-//! with `n` are exact up to [`LIMIT`], and `r` is kept as a sum of two numbers. Single precision
-//! is reduced in double precision.
+//! `x = n pi/2 + r` with integer `n` and `|r| <= pi/4`; the result is the sine or the cosine of
+//! `r`, depending on the parity of `n`, with a sign. pi/2 is split into three parts whose products
+//! with `n` are exact up to [`LIMIT`], and `r` is kept as a sum of two numbers. Single precision is
+//! reduced in double precision.
 //!
-//! Larger arguments need more digits of pi than anybody has in registers. They are rare in
-//! kernels, but they must be right: if a lane is beyond the limit, all lanes go to the library.
-//! That is a branch, so both functions are emitted once for each type, outside of the caller.
+//! Larger arguments need more digits of pi. They are rare in kernels, but must be correct: if a
+//! lane exceeds the limit, all lanes use the library. That is a branch, so both functions are
+//! emitted once per type, outside of the caller.
 
 use std::f64::consts::FRAC_2_PI;
 
@@ -60,7 +60,7 @@ pub(super) fn call<'ctx>(builtin: Builtin, x: Float<'_, 'ctx>) -> Result<BasicVa
     x.math().call_function(function, &[x.value()])
 }
 
-/// The function of the module for a type, which is built on first use.
+/// The function in the module for a type, built on first use.
 fn function<'ctx>(
     math: &Math<'_, 'ctx>,
     builtin: Builtin,
@@ -83,8 +83,8 @@ fn function<'ctx>(
     Ok(function)
 }
 
-/// Compiles a function for the processor of the one that is being built. Vectors are passed in
-/// registers, so the two have to agree on them.
+/// Copies the target attributes of the current function: vectors are passed in registers, so caller
+/// and callee must agree.
 fn inherit_target<'ctx>(math: &Math<'_, 'ctx>, function: FunctionValue<'ctx>) -> Result<()> {
     let block = math.builder.get_insert_block();
     let caller = block
@@ -99,7 +99,7 @@ fn inherit_target<'ctx>(math: &Math<'_, 'ctx>, function: FunctionValue<'ctx>) ->
     Ok(())
 }
 
-/// The body: both paths.
+/// The body with both paths.
 fn define<'ctx>(
     math: &Math<'_, 'ctx>,
     builtin: Builtin,
@@ -115,7 +115,7 @@ fn define<'ctx>(
 
     builder.position_at_end(entry);
     let x = math.float(argument)?;
-    // Infinities and NaN are NaN on the near path as well, but one comparison is enough.
+    // Infinities and NaN also yield NaN on the near path, but one comparison is enough.
     let large = any(&math, x.abs().compare(FloatPredicate::UGT, x.constant(LIMIT)))?;
     builder.build_conditional_branch(large, far, near)?;
 

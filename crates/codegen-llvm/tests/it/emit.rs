@@ -1,18 +1,18 @@
-//! Small programs of all types, vectorized and parallel, against the reference.
+//! Tests of small programs of all types, vectorized and parallel.
 #![allow(unsafe_code, reason = "tests call generated code")]
 
 use crate::support;
 use crate::support::{Inputs, call, check, check_with, load, program, scheduled};
 use tensorwright_codegen_llvm::Processor;
-use tensorwright_codegen_llvm::{Listing, Options, compile, listing};
+use tensorwright_codegen_llvm::{CodegenOptions, Listing, compile, listing};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Program;
 use tensorwright_reference::{Buffer, random_inputs};
 
-/// All loops, the last one in vectors with a tail, the first one parallel.
+/// All loops, the last one vectorized with a tail, the first one parallel.
 const VECTORS: &str = "O: split i 8 [guard]\nO: vectorize i.1\nO: parallel i.0\n";
 
-/// The same with another loop inside of the parallel one.
+/// The same with another loop inside the parallel one.
 fn inner(other: &str) -> String {
     format!("O: split i 8 [guard]\nO: reorder i.0 {other} i.1\nO: vectorize i.1\nO: parallel i.0\n")
 }
@@ -87,15 +87,15 @@ fn reductions_of_every_type() {
     for dtype in DType::ALL.into_iter().filter(summed) {
         for op in ["+=!", "*=!", "min=!", "max=!"] {
             let source = format!("def f({dtype}(M,N) A) -> (O) {{ O(i) {op} A(k,i) }}");
-            // Types that are only stored are summed in a stage of their own.
+            // Storage-only types are summed in a separate stage.
             let schedule = if dtype.is_storage_only() { VECTORS.to_owned() } else { inner("k") };
             check(&source, &[("M", 5), ("N", 21)], &schedule);
         }
     }
 }
 
-/// Schedules in which a condition on `i` and `k` is decided block by block: with lanes that share it, and with lanes that
-/// do not.
+/// Schedules that decide a condition on `i` and `k` block by block, with uniform and divergent
+/// lanes.
 const BLOCKS: [&str; 3] = [
     "O: split k 4\nO: split i 4 [peel]\nO: reorder i.0 k.0 i.1 k.1\n",
     "O: split i 8 [guard]\nO: split k 2 [peel]\nO: reorder i.0 k.0 k.1 i.1\nO: vectorize i.1\nO: parallel i.0\n",
@@ -123,11 +123,11 @@ fn blocks_of_masked_terms_are_left_out() {
 
 #[test]
 fn what_masked_terms_leave_alone_is_what_the_reference_has() {
-    // The least of no numbers is the start, which is not the next integer.
+    // The minimum of no numbers is the initial value, not the next integer.
     let ends = "def f(int64(M,N) A) -> (O) {
         O(i) min=! k < i ? A(k,i) : 9223372036854775806 where i in 0:N, k in 0:M }";
     check(ends, &[("M", 32), ("N", 32)], BLOCKS[0]);
-    // A maximum that continues from NaN is one of numbers.
+    // A maximum that continues from NaN ignores it.
     let onto = "def f(float(N) X, float(N,N) A) -> (O) {
         O(i) = X(i)
         O(i) max= k < i - 30 ? A(k,i) : -INFINITY where k in 0:N }";
@@ -189,7 +189,7 @@ fn gathers_in_bounds() {
     }
 }
 
-/// Runs a program of 29 positions `I`, of which the last is wrong, and says which buffer failed.
+/// Runs a program with 29 positions `I`, the last of which is wrong; returns the failed buffers.
 fn failed(program: &Program, schedule: &str, wrong: i32) -> Vec<String> {
     let nest = scheduled(program, schedule);
     let mut inputs = random_inputs(program, 3).unwrap();
@@ -215,7 +215,7 @@ fn gathers_out_of_bounds_return_a_status_and_touch_nothing() {
     }
 }
 
-/// As the interface numbers them, whichever is computed first.
+/// In the order of the interface, independent of evaluation order.
 #[test]
 fn gathers_of_gathers_have_their_numbers() {
     let source = "def f(float(N) A, int(K) I, int(K) J) -> (O) { O(i) = A(I(J(i))) }";
@@ -249,7 +249,7 @@ fn idle_lanes_do_not_fail() {
 const SCATTER: &str =
     "def f(float(K,D) A, int(K) I) -> (O) { O(n,d) +=! A(i,d) scatter n = I(i) where n in 0:9 }";
 
-/// Plain loops; vectors with both kinds of tails; copies for workers, with vectors.
+/// Plain loops; vectors with both kinds of tails; copies per worker, vectorized.
 const SCATTERED: [&str; 4] = [
     "",
     "O: reorder i d\nO: split d 8\nO: vectorize d.1\n",
@@ -266,7 +266,7 @@ fn scatters_in_bounds() {
         check(&SCATTER.replace("I(i)", "clamp(3 * I(i) - 1, 0, 8)"), &sizes, schedule);
         check(&SCATTER.replace("I(i)", "(i + i / 4) % 9"), &sizes, schedule);
     }
-    // Data decide for each lane.
+    // The position depends on data in each lane.
     let lanes = "def f(float(K,D) A, int(K,D) I) -> (O) {
         O(n,d) +=! A(i,d) scatter n = I(i,d) where n in 0:9 }";
     for schedule in SCATTERED {
@@ -285,8 +285,8 @@ fn scatters_in_bounds() {
     }
 }
 
-/// Schedules in which lanes are steps of a recurrence: with tails, in vectors that follow each other, of lines in turns, and
-/// as many lanes as no register has.
+/// Schedules with recurrences in lanes: with tails, in consecutive vectors, interleaved lines, and
+/// with more lanes than a register.
 const STEPS: [&str; 7] = [
     "O: split t 8\nO: vectorize t.1\n",
     "O: split t 3 4 [peel]\nO: unroll t.1\nO: vectorize t.2\n",
@@ -303,7 +303,7 @@ fn running_sums_of_every_type() {
         for value in
             ["P + A(n,t)", "A(n,t) * P", "min(P, A(n,t))", "max(A(n,t) * 2, max(P, A(n,t)))"]
         {
-            // Those of types that are only stored are rounded at every step.
+            // Storage-only types are rounded at every step.
             if dtype.is_storage_only() && !value.starts_with('m') {
                 continue;
             }
@@ -321,7 +321,7 @@ fn running_sums_of_every_type() {
     }
 }
 
-/// Pieces that workers share, with a last one that is shorter, in lanes and one step after the other.
+/// Segments that workers share, with a shorter last one, vectorized and sequential.
 #[test]
 fn pieces_of_running_sums() {
     let schedules = [
@@ -345,7 +345,7 @@ fn pieces_of_running_sums() {
     }
 }
 
-/// Of a number and NaN, the number; and NaN before the first number.
+/// NaN is ignored, and stays before the first number.
 #[test]
 fn running_maxima_pass_by_what_is_no_number() {
     let source = "def f(float(N,T) X, float(N) S) -> (O, R) {
@@ -427,7 +427,7 @@ fn every_builtin_in_vectors() {
 fn failures_are_values_and_text_is_stable() {
     let program = program(GEMM, None, &[("M", 4), ("N", 4), ("K", 4)]);
     let target = Processor::native().unwrap();
-    let options = Options::default();
+    let options = CodegenOptions::default();
     let nest = scheduled(&program, "").named("1 strange/name");
     assert_eq!(compile(&nest, &target, &options).unwrap().interface.symbol, "k1_strange_name");
     for kind in [Listing::EmittedIr, Listing::Ir, Listing::Assembly] {
@@ -439,7 +439,7 @@ fn failures_are_values_and_text_is_stable() {
 
 #[test]
 fn lanes_that_do_not_take_part_keep_nothing_of_a_narrowed_value() {
-    // `select <1, 1, 0, 0>` of four 64-bit lanes that become bytes, and its kin of other widths.
+    // `select <1, 1, 0, 0>` of four 64-bit lanes that are truncated to bytes, and other widths.
     for to in ["uint8", "int8", "int16", "uint32"] {
         for lanes in [2, 4, 8] {
             let source = format!(
@@ -459,7 +459,7 @@ fn three_lanes_that_become_bytes_are_not_truncated_on_aarch64() {
     let program = program(text, None, &[("N", 9)]);
     let nest = scheduled(&program, "O: split i 3\nO: vectorize i.1\n");
     let target = Processor::named("neon").unwrap();
-    let ir = listing(&nest, &target, &Options::default(), Listing::Ir).unwrap();
+    let ir = listing(&nest, &target, &CodegenOptions::default(), Listing::Ir).unwrap();
     assert!(!ir.contains("trunc <3 x i64>"), "{ir}");
     assert!(ir.contains("shufflevector <24 x i8>"), "{ir}");
 }

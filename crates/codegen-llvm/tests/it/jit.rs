@@ -1,4 +1,4 @@
-//! Code is linked, called and unlinked, and failures are values.
+//! Tests of the JIT: linking, calling, unloading, and errors.
 #![allow(unsafe_code, reason = "tests call the code they generate")]
 
 use std::thread;
@@ -126,6 +126,6 @@ fn code_is_unloaded() {
     let before = resident();
     (0..500_u16).for_each(|number| cycle(number.into()));
     let growth = resident().saturating_sub(before);
-    // Linked code that stays would take at least two pages a cycle.
+    // Leaked code would take at least two pages per cycle.
     assert!(growth < 4 << 20, "{growth} bytes more after 500 cycles");
 }

@@ -1,4 +1,4 @@
-//! Every example kernel, compiled as it stands, gives what the reference gives.
+//! Tests every example kernel without a schedule against the reference.
 #![allow(unsafe_code, reason = "tests call generated code")]
 
 use std::collections::BTreeMap;

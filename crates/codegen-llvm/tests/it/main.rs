@@ -1,4 +1,4 @@
-//! Tests of the crate through its public interface, one program for all.
+//! Tests of the crate through its public interface, in one program.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

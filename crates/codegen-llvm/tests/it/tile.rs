@@ -1,12 +1,12 @@
-//! The inner loop of a register tile is what a person would write.
+//! Tests that the inner loop of a register tile is optimal.
 #![allow(unsafe_code, reason = "tests call generated code")]
 
 use crate::support;
 
 use tensorwright_codegen_llvm::Processor;
-use tensorwright_codegen_llvm::{Listing, Options, listing};
+use tensorwright_codegen_llvm::{CodegenOptions, Listing, listing};
 
-/// The lines between a label and the branch back to it that holds the most multiplications.
+/// The lines between a label and the branch back to it with the most multiplications.
 fn hottest_loop(assembly: &str) -> Vec<&str> {
     let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
     let mut best: Vec<&str> = Vec::new();
@@ -36,7 +36,7 @@ fn a_tile_stays_in_registers() {
         C: unroll m.1\nC: unroll n.1\nC: vectorize n.2\n";
     let nest = support::scheduled(&program, schedule);
     let target = Processor::named("avx512").unwrap();
-    let text = listing(&nest, &target, &Options::default(), Listing::Assembly).unwrap();
+    let text = listing(&nest, &target, &CodegenOptions::default(), Listing::Assembly).unwrap();
     let body = hottest_loop(&text);
     let shown = body.join("\n");
     let count = |what: &str| body.iter().filter(|line| line.contains(what)).count();

@@ -1,28 +1,28 @@
-//! Where `pip` and installers put NVIDIA's files.
+//! Finds NVIDIA's libraries, programs and headers.
 //!
-//! A root is the folder `nvidia` of Python's packages, or that of a toolkit. The variable `TENSORWRIGHT_CUDA` names
-//! one that comes before all others.
+//! A root is the folder `nvidia` of Python's packages, or that of a toolkit. The variable
+//! `TENSORWRIGHT_CUDA` names one that takes precedence.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a root has libraries.
+/// The library folders of a root.
 const LIBRARIES: &[&str] = &["cuda_nvrtc/lib", "cu12/lib", "cu13/lib", "lib64", "lib", ""];
 
-/// Where a root has programs.
+/// The program folders of a root.
 const PROGRAMS: &[&str] = &["cu13/bin", "cu12/bin", "cuda_cuobjdump/bin", "cuda_nvcc/bin", "bin"];
 
-/// Where a root has headers.
+/// The header folders of a root.
 const HEADERS: &[&str] =
     &["cuda_runtime/include", "cuda_nvcc/include", "cu12/include", "cu13/include", "include"];
 
-/// Where NVIDIA's files may be, best guess first.
+/// The roots of NVIDIA's files, best guess first.
 #[derive(Debug, Clone)]
 pub(super) struct Roots(Vec<PathBuf>);
 
 impl Roots {
-    /// Those that the environment and the habits of installers name.
+    /// The roots from the environment and from common installers.
     pub(super) fn of_this_machine() -> Self {
         let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let mut roots: Vec<PathBuf> =
@@ -45,18 +45,18 @@ impl Roots {
         Self(roots)
     }
 
-    /// Some roots and no others.
+    /// The given roots only.
     #[cfg(test)]
     pub(super) fn only(roots: impl IntoIterator<Item = PathBuf>) -> Self {
         Self(roots.into_iter().collect())
     }
 
-    /// A library of one of some names.
+    /// A library with one of the given names.
     pub(super) fn library(&self, names: &[&str]) -> Option<PathBuf> {
         self.file(LIBRARIES, names)
     }
 
-    /// A program, also where the system has its programs.
+    /// A program, also in the system's path.
     pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
         self.file(PROGRAMS, &[name]).or_else(|| {
             let paths = env::var_os("PATH")?;
@@ -64,7 +64,7 @@ impl Roots {
         })
     }
 
-    /// The folder in which a header is found by its name.
+    /// The folder of a header.
     pub(super) fn headers(&self, name: &str) -> Option<PathBuf> {
         let mut folders =
             self.0.iter().flat_map(|root| HEADERS.iter().map(move |at| root.join(at)));
@@ -78,7 +78,7 @@ impl Roots {
     }
 }
 
-/// The folders of NVIDIA's packages in those that Pythons have below a prefix, newest Python first.
+/// The folders of NVIDIA's packages in Python installations below a prefix, newest Python first.
 fn packages(prefix: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(prefix.join("lib")) else { return Vec::new() };
     let folders = entries.flatten().map(|entry| entry.path());

@@ -1,14 +1,14 @@
-//! CUDA, by its libraries at run time.
+//! CUDA, loaded at run time.
 //!
-//! Two libraries that know nothing of each other. NVIDIA's compiler ([`Nvrtc`]) needs no graphics processor: it makes
-//! PTX and machine code of a text, and says what each kernel takes ([`Resources`]). The driver (`cuda`, `cuda:1`
-//! among [devices](crate::devices)) runs them.
+//! Two independent libraries. NVIDIA's compiler ([`Nvrtc`]) needs no GPU: it compiles a text to PTX
+//! and machine code, and reports each kernel's [`Resources`]. The driver (`cuda`, `cuda:1` among
+//! [devices](crate::devices)) runs them.
 //!
-//! | where | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `find.rs` | where `pip` and installers put NVIDIA's files |
-//! | `nvrtc.rs`, `resources.rs` | [`Nvrtc`], and what it says of kernels |
-//! | `sass.rs` | [`Sass`]: machine code as text, and the cycles that an inner loop takes to issue |
+//! | `find.rs` | finds NVIDIA's files |
+//! | `nvrtc.rs`, `resources.rs` | [`Nvrtc`], and the resources of kernels |
+//! | `sass.rs` | [`Sass`]: disassembly, and the issue cycles of an inner loop |
 //! | `driver/` | [`Device`](crate::Device) |
 
 mod driver;

@@ -1,4 +1,4 @@
-//! [`Nvrtc`]: NVIDIA's compiler as a library.
+//! [`Nvrtc`]: NVIDIA's run-time compiler.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -35,13 +35,13 @@ functions! {
 const SUCCESS: c_int = 0;
 const COMPILATION: c_int = 6;
 
-/// Version 12 compiles for compute capabilities that version 13 has given up.
+/// Version 12 supports compute capabilities that version 13 dropped.
 const NAMES: &[&str] = &["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"];
 
 const INSTALL: &str = "`pip install nvidia-cuda-nvrtc-cu12`; if it is installed, name the folder `nvidia` of \
                        Python's packages, or that of a toolkit, in the variable TENSORWRIGHT_CUDA";
 
-/// NVIDIA's compiler as a library. It needs no graphics processor.
+/// NVIDIA's run-time compiler. It needs no GPU.
 ///
 /// ```
 /// use tensorwright_device::{DeviceError, cuda::Nvrtc};
@@ -57,26 +57,26 @@ const INSTALL: &str = "`pip install nvidia-cuda-nvrtc-cu12`; if it is installed,
 #[derive(Debug)]
 pub struct Nvrtc {
     functions: Functions,
-    /// Where headers such as `cuda_fp16.h` are, if they are anywhere.
+    /// The folder of headers such as `cuda_fp16.h`, if found.
     headers: Vec<PathBuf>,
 }
 
-/// What the compiler has made of a text.
+/// The result of compiling a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compiled {
-    /// The architecture that it is for, such as `sm_80`.
+    /// The target architecture, such as `sm_80`.
     pub architecture: String,
-    /// The text of the virtual machine.
+    /// The PTX.
     pub ptx: String,
     /// Machine code.
     pub cubin: Vec<u8>,
-    /// What each kernel takes.
+    /// The resources of each kernel.
     pub kernels: Vec<Resources>,
 }
 
 impl Compiled {
-    /// How many arguments a kernel takes; `None` if there is no such kernel.
+    /// The number of arguments of a kernel; `None` if there is no such kernel.
     #[must_use]
     pub fn arguments(&self, kernel: &str) -> Option<usize> {
         let mut entries = self.ptx.split(".entry ").skip(1);
@@ -87,25 +87,26 @@ impl Compiled {
 }
 
 impl Nvrtc {
-    /// The compiler of this machine: in Python's packages, in a toolkit, or where the system has its libraries.
+    /// The compiler of this machine: in Python's packages, in a toolkit, or in the system's library
+    /// path.
     ///
     /// # Errors
-    /// If it is not installed, with the package that has it.
+    /// It is not installed; the error names the package.
     pub fn find() -> Result<Self, DeviceError> {
         let roots = Roots::of_this_machine();
         let found = roots.library(NAMES);
         let names = NAMES.iter().map(PathBuf::from);
-        // Packages have parts of `mma.h` apart from the rest.
+        // Packages have some headers of `mma.h` in a separate folder.
         let mut headers: Vec<PathBuf> =
             ["cuda_fp16.h", "crt/mma.h"].iter().filter_map(|name| roots.headers(name)).collect();
         headers.dedup();
         Self::load(found.into_iter().chain(names), headers)
     }
 
-    /// The compiler in a file.
+    /// The compiler in a library file.
     ///
     /// # Errors
-    /// If it is none.
+    /// The file is not such a library.
     pub fn open(library: &Path) -> Result<Self, DeviceError> {
         Self::load([library.to_owned()], Vec::new())
     }
@@ -120,7 +121,7 @@ impl Nvrtc {
     /// Its version: major, minor.
     ///
     /// # Errors
-    /// If it does not tell.
+    /// The library does not report it.
     pub fn version(&self) -> Result<(i32, i32), DeviceError> {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both numbers live on our stack.
@@ -132,7 +133,7 @@ impl Nvrtc {
     /// Compiles a text for an architecture such as `sm_80`.
     ///
     /// # Errors
-    /// If the compiler refuses the text or does not know the architecture.
+    /// The compiler rejects the text or does not know the architecture.
     pub fn compile(&self, source: &str, architecture: &str) -> Result<Compiled, DeviceError> {
         let text = |text: String| {
             let zero = |_| self.failure("nvrtcCreateProgram", "a text has a zero in it");
@@ -188,7 +189,7 @@ impl Nvrtc {
     }
 }
 
-/// A text, and what the compiler has made of it.
+/// A program in the compiler.
 struct Program<'n>(&'n Nvrtc, Handle);
 
 impl<'n> Program<'n> {
@@ -217,7 +218,7 @@ impl<'n> Program<'n> {
         Ok(string(&log))
     }
 
-    /// A value of unknown size: how large it is, then the value.
+    /// A value of variable size: queries the size, then the value.
     fn value(
         &self,
         call: &'static str,
@@ -241,7 +242,7 @@ impl Drop for Program<'_> {
     }
 }
 
-/// Bytes as a text, up to the first zero.
+/// Bytes as text, up to the first zero.
 fn string(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()

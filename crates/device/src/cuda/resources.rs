@@ -1,6 +1,6 @@
-//! [`Resources`]: what a kernel takes of a multiprocessor.
+//! [`Resources`]: registers, memory and barriers of a compiled kernel.
 
-/// What a kernel takes of a multiprocessor, as the compiler says.
+/// The resources of a kernel, as the compiler reports them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Resources {
@@ -8,9 +8,9 @@ pub struct Resources {
     pub kernel: String,
     /// The registers of a thread.
     pub registers: u64,
-    /// The bytes that a thread writes to memory because there are too few registers.
+    /// The bytes of spill stores of a thread.
     pub spill_stores: u64,
-    /// The bytes that it reads back.
+    /// The bytes of spill loads.
     pub spill_loads: u64,
     /// The bytes of its stack.
     pub stack: u64,
@@ -21,21 +21,21 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Whether values of threads do not fit into registers.
+    /// Whether registers spill.
     #[must_use]
     pub fn spills(&self) -> bool {
         self.spill_stores + self.spill_loads > 0
     }
 
-    /// The warps of a multiprocessor that can be there at the same time, for blocks of so many threads; zero if
-    /// not even one block fits.
+    /// The warps of a multiprocessor that can be resident at the same time, for a block size; zero
+    /// if not even one block fits.
     #[must_use]
     pub fn warps_per_unit(&self, gpu: &tensorwright_machine::Gpu, threads_per_block: u64) -> u64 {
-        /// The warps and blocks that a multiprocessor manages, on all that have tensor cores and are not
-        /// the small ones of a generation.
+        /// The most warps and blocks of a multiprocessor, on all GPUs with tensor cores except the
+        /// small ones of a generation.
         const MOST_WARPS: u64 = 64;
         const MOST_BLOCKS: u64 = 32;
-        /// Registers are handed out to warps in units of so many.
+        /// The granularity of register allocation for a warp.
         const REGISTERS_AT_ONCE: u64 = 256;
         let warp = gpu.warp.unsigned_abs().max(1);
         let warps = threads_per_block.div_ceil(warp).max(1);
@@ -48,7 +48,7 @@ impl Resources {
     }
 }
 
-/// What `ptxas` says of each kernel if it is asked to be verbose.
+/// The resources in the verbose output of `ptxas`.
 pub(super) fn read(log: &str) -> Vec<Resources> {
     let mut kernels: Vec<Resources> = Vec::new();
     for line in log.lines() {
@@ -56,7 +56,7 @@ pub(super) fn read(log: &str) -> Vec<Resources> {
             let kernel = rest.split('\'').next().unwrap_or_default().to_owned();
             kernels.push(Resources { kernel, ..Resources::default() });
         }
-        // What is said of functions that are called counts for no kernel.
+        // Reports of called functions do not belong to a kernel.
         let Some(kernel) = kernels.last_mut() else { continue };
         let fields: [(&str, &mut u64); 6] = [
             (" bytes stack frame", &mut kernel.stack),
@@ -75,7 +75,7 @@ pub(super) fn read(log: &str) -> Vec<Resources> {
     kernels
 }
 
-/// The number that stands before some words.
+/// The number before some words.
 fn before(line: &str, words: &str) -> Option<u64> {
     let (start, _) = line.split_once(words)?;
     start.rsplit(|character: char| !character.is_ascii_digit()).next()?.parse().ok()

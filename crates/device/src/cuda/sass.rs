@@ -1,9 +1,9 @@
-//! [`Sass`]: machine code as text, and the cycles that an inner loop takes to issue.
+//! [`Sass`]: disassembled machine code and issue cycles of inner loops.
 //!
-//! Every instruction carries a number that the compiler has computed: the cycles until the next one of the same
-//! warp may be issued. Where it is stored (bits 41 to 44 of the upper word) is not documented. Their sum over the
-//! inner loop knows nothing of latencies of memory or of other warps, but it ranks kernels that compute the same as one
-//! would expect, which the share of multiplications with additions alone does not.
+//! Every instruction carries a stall count that the compiler has computed: the cycles until the
+//! next instruction of the same warp can be issued. Its position (bits 41 to 44 of the upper word)
+//! is undocumented. The sum over the inner loop ignores memory latencies and other warps, but it
+//! ranks kernels with equal work as expected, which the fraction of multiply-adds alone does not.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,35 +14,35 @@ use crate::DeviceError;
 
 const TOOL: &str = "cuobjdump";
 
-/// Machine code as text.
+/// Disassembled machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sass {
     text: String,
 }
 
-/// The inner loop of a kernel: of those loops that have none inside, the one that computes most.
+/// The inner loop of a kernel: the innermost loop with the most arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InnerLoop {
     /// Its instructions.
     pub instructions: u64,
-    /// Those that multiply and add numbers.
+    /// The multiply-add instructions.
     pub multiply_adds: u64,
-    /// Those that multiply and add small matrices.
+    /// The matrix instructions.
     pub matrix_multiply_adds: u64,
-    /// The cycles that a warp takes to issue all of them, without latencies.
+    /// The issue cycles of a warp for all of them, without latencies.
     pub issue_cycles: u64,
 }
 
 impl InnerLoop {
-    /// The share of instructions that multiply and add.
+    /// The fraction of multiply-add instructions.
     #[must_use]
     pub fn share(&self) -> f64 {
         let useful = self.multiply_adds + self.matrix_multiply_adds;
         useful as f64 / self.instructions.max(1) as f64
     }
 
-    /// The cycles per multiplication with addition, by which kernels that compute the same can be compared.
+    /// The cycles per multiply-add, which compares kernels with equal work.
     #[must_use]
     pub fn cycles_per_multiply_add(&self) -> Option<f64> {
         let useful = self.multiply_adds + self.matrix_multiply_adds;
@@ -51,10 +51,10 @@ impl InnerLoop {
 }
 
 impl Sass {
-    /// The machine code of a [`cubin`](super::Compiled::cubin), by NVIDIA's `cuobjdump`.
+    /// Disassembles a [`cubin`](super::Compiled::cubin) with NVIDIA's `cuobjdump`.
     ///
     /// # Errors
-    /// If the tool is not installed, or does not know the architecture.
+    /// The tool is not installed, or does not know the architecture.
     pub fn of(cubin: &[u8]) -> Result<Self, DeviceError> {
         let failed = |reason: String| DeviceError::Tool { tool: TOOL.to_owned(), reason };
         let roots = Roots::of_this_machine();
@@ -76,7 +76,7 @@ impl Sass {
         Ok(Self { text })
     }
 
-    /// All of it.
+    /// The whole text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -124,14 +124,14 @@ impl Sass {
 #[derive(Debug, PartialEq, Eq)]
 struct Instruction<'t> {
     address: u64,
-    /// Without its predicate.
+    /// The text without its predicate.
     text: &'t str,
-    /// The cycles until the next one.
+    /// The stall count.
     stall: u64,
 }
 
 impl Instruction<'_> {
-    /// The name without what is specific about it: `FFMA` of `FFMA.FTZ`.
+    /// The opcode without modifiers: `FFMA` of `FFMA.FTZ`.
     fn name(&self) -> &str {
         let end = self.text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(self.text.len());
         &self.text[..end]
@@ -150,7 +150,7 @@ impl Instruction<'_> {
         matches!(self.name(), "HMMA" | "IMMA" | "DMMA" | "HGMMA" | "IGMMA" | "QGMMA")
     }
 
-    /// Where it starts and ends, if it goes back: a loop.
+    /// The start and end of a loop, if this is a backward branch.
     fn repeats(&self) -> Option<(u64, u64)> {
         if self.name() != "BRA" {
             return None;
@@ -158,12 +158,13 @@ impl Instruction<'_> {
         let (_, target) = self.text.rsplit_once("0x")?;
         let digits = target.split(|c: char| !c.is_ascii_hexdigit()).next()?;
         let target = u64::from_str_radix(digits, 16).ok()?;
-        // The one behind the end of a kernel goes to itself.
+        // The branch after the end of a kernel targets itself.
         (target < self.address).then_some((target, self.address))
     }
 }
 
-/// The instructions of a function: a line with an address, the text and the lower word, and one with the upper word.
+/// The instructions of a function: a line with address, text and lower word, and a line with the
+/// upper word.
 fn instructions(function: &str) -> Vec<Instruction<'_>> {
     let mut found = Vec::new();
     let mut lines = function.lines().peekable();

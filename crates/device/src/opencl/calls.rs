@@ -1,8 +1,8 @@
-//! Calls into OpenCL as safe functions: the one file that passes it pointers.
+//! Safe wrappers of OpenCL calls.
 //!
-//! Handles are released when they are dropped, and what they were made of is kept alive by the runtime, which
-//! counts references. All functions may be called from any thread, but those that change a kernel: a
-//! [`Kernel`] is behind an exclusive borrow.
+//! Only this file passes pointers to OpenCL. Handles are released when dropped; the runtime counts
+//! references and keeps their dependencies alive. All functions are thread-safe, except those that
+//! change a kernel: a [`Kernel`] needs an exclusive borrow.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -15,7 +15,7 @@ use super::ffi::{self, Functions, Handle};
 use crate::error::Status;
 use crate::{DeviceError, HostMemory};
 
-/// What a call answered that did not succeed.
+/// A call that failed, and its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) call: &'static str,
@@ -27,7 +27,7 @@ impl Failure {
         Status { call: self.call, code: self.code, name: ffi::name(self.code).to_owned() }
     }
 
-    /// As an error of a device, where nothing else is known of it.
+    /// The failure as a device error, without further context.
     pub(super) fn on(self, device: &str) -> DeviceError {
         let (device, status) = (device.to_owned(), self.status());
         match self.code {
@@ -59,18 +59,19 @@ unsafe impl Send for Platform {}
 // SAFETY: as above.
 unsafe impl Send for DeviceId {}
 
-/// Whether a kernel runs that nobody waits for any more. Runtimes wait for kernels where something is released that they
-/// use, so nothing is.
+/// Whether an abandoned kernel is running. Runtimes wait for kernels when a resource that they use
+/// is released, so nothing is released then.
 static ABANDONED: AtomicBool = AtomicBool::new(false);
 
-/// Leaves what exists to the end of the process.
+/// Leaks all resources until the process ends.
 pub(super) fn abandon() {
     if !ABANDONED.swap(true, Ordering::Relaxed) {
         leave_at_once();
     }
 }
 
-/// Lets the process end without what runtimes do then: PoCL unloads the code of kernels that still run.
+/// Ends the process without the runtimes' exit handlers: PoCL unloads the code of kernels that
+/// still run.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn leave_at_once() {
     unsafe extern "C" {
@@ -89,7 +90,7 @@ fn leave_at_once() {
     unsafe { on_exit(leave, ptr::null_mut()) };
 }
 
-/// Elsewhere runtimes end as they do.
+/// On other systems, exit handlers run.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn leave_at_once() {}
 
@@ -103,7 +104,7 @@ macro_rules! handles {
         unsafe impl Send for $name {}
 
         impl $name {
-            /// Takes what a function has made, with what it answered.
+            /// Takes ownership of a created handle, or returns the error.
             fn take(
                 functions: &'static Functions,
                 call: &'static str,
@@ -123,7 +124,7 @@ macro_rules! handles {
                 if ABANDONED.load(Ordering::Relaxed) {
                     return;
                 }
-                // SAFETY: the handle is ours, and is given back once. There is nobody to tell of a failure.
+                // SAFETY: the handle is ours, and is released once. A failure cannot be reported.
                 unsafe { (self.0.$release)(self.1) };
             }
         }
@@ -131,13 +132,13 @@ macro_rules! handles {
 }
 
 handles! {
-    /// What queues, memory and programs of a device belong to.
+    /// The owner of queues, memory and programs of a device.
     Context by clReleaseContext;
-    /// A queue whose commands run in order and are timed.
+    /// An in-order queue with profiling.
     Queue by clReleaseCommandQueue;
-    /// Memory that the runtime manages.
+    /// Memory of the runtime.
     Buffer by clReleaseMemObject;
-    /// A text, and what the compiler has made of it.
+    /// A program, compiled or not.
     Program by clReleaseProgram;
     /// A function of a program with its arguments.
     Kernel by clReleaseKernel;
@@ -145,7 +146,7 @@ handles! {
     Event by clReleaseEvent;
 }
 
-/// Asks for a value of unknown size: how large it is, then the value.
+/// Queries a value of unknown size: the size, then the value.
 fn value(
     call: &'static str,
     query: impl Fn(usize, *mut c_void, *mut usize) -> i32,
@@ -158,13 +159,13 @@ fn value(
     Ok(bytes)
 }
 
-/// Bytes as a text, up to the first zero.
+/// Bytes as text, up to the first zero.
 fn text(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_owned()
 }
 
-/// Bytes as a number of whatever size they have.
+/// Bytes as an integer of their size.
 fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     let count = bytes.len().min(word.len());
@@ -172,7 +173,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The platforms; none is no failure.
+/// The platforms, possibly none.
 pub(super) fn platforms(functions: &'static Functions) -> Result<Vec<Platform>> {
     let call = "clGetPlatformIDs";
     let list = |room: u32, to: *mut Handle, count: &mut u32| {
@@ -185,7 +186,7 @@ pub(super) fn platforms(functions: &'static Functions) -> Result<Vec<Platform>> 
     }
 }
 
-/// Asks for a list of handles: how many there are, then the handles.
+/// Queries a list of handles: the number, then the handles.
 fn handles_of(
     call: &'static str,
     list: impl Fn(u32, *mut Handle, &mut u32) -> i32,
@@ -210,7 +211,7 @@ impl Platform {
         name.map(|bytes| text(&bytes))
     }
 
-    /// Its devices; none is no failure.
+    /// Its devices, possibly none.
     pub(super) fn devices(self) -> Result<Vec<DeviceId>> {
         let Self(functions, platform) = self;
         let list = |room: u32, to: *mut Handle, count: &mut u32| {
@@ -242,7 +243,7 @@ impl DeviceId {
         self.info(what).map(|bytes| number(&bytes))
     }
 
-    /// Numbers that have as many bits as sizes.
+    /// A list of `size_t` numbers.
     pub(super) fn sizes(self, what: u32) -> Result<Vec<u64>> {
         let bytes = self.info(what)?;
         Ok(bytes.chunks_exact(size_of::<usize>()).map(number).collect())
@@ -268,7 +269,7 @@ impl DeviceId {
 }
 
 impl Context {
-    /// A queue of the device, whose commands are timed.
+    /// A queue of the device with profiling.
     pub(super) fn queue(&self, device: DeviceId) -> Result<Queue> {
         let (mut code, properties) = (0, ffi::QUEUE_PROFILING_ENABLE);
         // SAFETY: context and device exist.
@@ -277,7 +278,7 @@ impl Context {
         Queue::take(self.0, "clCreateCommandQueue", code, queue)
     }
 
-    /// Memory of the runtime's own.
+    /// Allocates memory.
     pub(super) fn buffer(&self, bytes: usize) -> Result<Buffer> {
         let mut code = 0;
         // SAFETY: the context exists, and no memory is passed.
@@ -288,7 +289,7 @@ impl Context {
         Buffer::take(self.0, "clCreateBuffer", code, buffer)
     }
 
-    /// Memory of this process, which has to live as long as the buffer.
+    /// Wraps host memory, which must live as long as the buffer.
     pub(super) fn adopt(&self, memory: Box<dyn HostMemory>) -> Result<Adopted> {
         let access = if memory.is_read_only() { ffi::MEM_READ_ONLY } else { ffi::MEM_READ_WRITE };
         let (flags, mut code) = (access | ffi::MEM_USE_HOST_PTR, 0);
@@ -302,7 +303,7 @@ impl Context {
         Ok(Adopted { buffer, _memory: memory })
     }
 
-    /// A program of a text, not compiled yet.
+    /// An uncompiled program.
     pub(super) fn program(&self, source: &str) -> Result<Program> {
         let (start, length, mut code) = (source.as_ptr().cast(), source.len(), 0);
         // SAFETY: one text with its length, which the runtime copies.
@@ -315,7 +316,7 @@ impl Context {
 }
 
 impl Buffer {
-    /// A part of it, which the runtime keeps alive with the whole.
+    /// A part of it, which keeps the whole alive.
     pub(super) fn part(&self, offset: usize, bytes: usize) -> Result<Self> {
         let (region, mut code) = ([offset, bytes], 0);
         // SAFETY: the buffer exists, and a region is two sizes.
@@ -327,7 +328,7 @@ impl Buffer {
     }
 }
 
-/// A buffer that is memory of this process. Fields are dropped in order: the memory last.
+/// A buffer in host memory. Fields are dropped in order: the memory last.
 pub(super) struct Adopted {
     pub(super) buffer: Buffer,
     _memory: Box<dyn HostMemory>,
@@ -345,7 +346,7 @@ impl Program {
         check("clBuildProgram", code)
     }
 
-    /// What the compiler said; nothing if it cannot be asked.
+    /// The compiler's messages; empty if unavailable.
     pub(super) fn log(&self, device: DeviceId) -> String {
         let log = value("clGetProgramBuildInfo", |room, to, size| {
             let what = ffi::PROGRAM_BUILD_LOG;
@@ -355,7 +356,7 @@ impl Program {
         log.map(|bytes| text(&bytes)).unwrap_or_default()
     }
 
-    /// A function of the program.
+    /// A kernel of the program.
     pub(super) fn kernel(&self, name: &str) -> Result<Kernel> {
         let call = "clCreateKernel";
         let unknown = Failure { call, code: ffi::INVALID_KERNEL_NAME };
@@ -367,7 +368,7 @@ impl Program {
 }
 
 impl Kernel {
-    /// How many arguments it takes.
+    /// The number of arguments.
     pub(super) fn arguments(&self) -> Result<u64> {
         let count = value("clGetKernelInfo", |room, to, size| {
             // SAFETY: the kernel exists, and there is room for as many bytes as is said.
@@ -376,7 +377,7 @@ impl Kernel {
         count.map(|bytes| number(&bytes))
     }
 
-    /// What it needs of a device.
+    /// A device-specific property.
     pub(super) fn number(&self, device: DeviceId, what: u32) -> Result<u64> {
         let value = value("clGetKernelWorkGroupInfo", |room, to, size| {
             // SAFETY: kernel and device exist, and there is room for as many bytes as is said.
@@ -385,7 +386,7 @@ impl Kernel {
         value.map(|bytes| number(&bytes))
     }
 
-    /// Passes memory as an argument.
+    /// Sets a memory argument.
     pub(super) fn pass(&mut self, place: u32, buffer: &Buffer) -> Result<()> {
         let handle = &raw const buffer.1;
         // SAFETY: kernel and buffer exist; the value of a memory argument is its handle.
@@ -396,7 +397,7 @@ impl Kernel {
 }
 
 impl Queue {
-    /// Writes bytes, and waits until they are there.
+    /// Writes bytes, synchronously.
     pub(super) fn write(&self, to: &Buffer, offset: usize, bytes: &[u8]) -> Result<()> {
         // SAFETY: the call returns when the bytes were read, waits for nothing else, and makes no event.
         let code = unsafe {
@@ -416,7 +417,7 @@ impl Queue {
         check("clEnqueueWriteBuffer", code)
     }
 
-    /// Reads bytes, and waits until they are here.
+    /// Reads bytes, synchronously.
     pub(super) fn read(&self, from: &Buffer, offset: usize, into: &mut [u8]) -> Result<()> {
         // SAFETY: the call returns when the bytes were written, waits for nothing else, and makes no event.
         let code = unsafe {
@@ -439,7 +440,7 @@ impl Queue {
     /// Launches a kernel.
     ///
     /// # Safety
-    /// With the arguments that it has, and as many threads, the kernel must access nothing but its arguments.
+    /// With its arguments and as many threads, the kernel must only access its arguments.
     pub(super) unsafe fn launch(
         &self,
         kernel: &Kernel,
@@ -466,25 +467,25 @@ impl Queue {
         Event::take(self.0, "clEnqueueNDRangeKernel", code, event)
     }
 
-    /// Begins with all that was asked of the queue.
+    /// Submits all commands of the queue.
     pub(super) fn flush(&self) -> Result<()> {
         // SAFETY: the queue exists.
         check("clFlush", unsafe { (self.0.clFlush)(self.1) })
     }
 
-    /// Waits for all that was asked of the queue.
+    /// Waits for all commands of the queue.
     pub(super) fn finish(&self) -> Result<()> {
         // SAFETY: the queue exists.
         check("clFinish", unsafe { (self.0.clFinish)(self.1) })
     }
 }
 
-/// Whether a command has ended, told by a thread of the runtime.
+/// A callback's notification that a command has ended.
 #[derive(Debug, Default)]
 pub(super) struct Ended(Arc<(Mutex<bool>, Condvar)>);
 
 impl Ended {
-    /// Waits for at most so long; whether it has.
+    /// Waits with a timeout; returns whether the command has ended.
     pub(super) fn within(&self, time: Duration) -> bool {
         let (has_ended, changed) = &*self.0;
         let waiting = has_ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -502,7 +503,7 @@ impl Ended {
 }
 
 impl Event {
-    /// Asks to be told when the command has ended, well or not.
+    /// Requests a notification when the command has ended or failed.
     pub(super) fn ended(&self) -> Result<Ended> {
         let ended = Ended::default();
         let data = Arc::into_raw(Arc::clone(&ended.0));
@@ -518,7 +519,7 @@ impl Event {
         check("clSetEventCallback", code).map(|()| ended)
     }
 
-    /// Whether the command has ended, and well.
+    /// Whether the command has ended successfully.
     pub(super) fn outcome(&self) -> Result<bool> {
         let status = value("clGetEventInfo", |room, to, size| {
             let what = ffi::EVENT_COMMAND_EXECUTION_STATUS;
@@ -531,7 +532,7 @@ impl Event {
         Ok(code == ffi::COMPLETE)
     }
 
-    /// When the command began and when it ended, in nanoseconds.
+    /// The times when the command began and ended, in nanoseconds.
     pub(super) fn times(&self) -> Result<(u64, u64)> {
         let time = |what: u32| {
             let bytes = value("clGetEventProfilingInfo", |room, to, size| {
@@ -562,6 +563,6 @@ mod tests {
         });
         assert_eq!(grows.unwrap().len(), 0, "a value that shrinks is cut");
         let refused = value("x", |_, _, _| -30).unwrap_err();
-        assert_eq!(refused.status().to_string(), "`x` answered CL_INVALID_VALUE (-30)");
+        assert_eq!(refused.status().to_string(), "`x` returned CL_INVALID_VALUE (-30)");
     }
 }

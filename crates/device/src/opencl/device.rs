@@ -1,4 +1,4 @@
-//! [`OpenCl`]: a device of OpenCL.
+//! [`OpenCl`]: an OpenCL device.
 #![allow(unsafe_code, reason = "launches kernels that nothing is known of")]
 
 use std::convert::Infallible;
@@ -12,31 +12,31 @@ use crate::deadline::wait;
 use crate::device::{Arguments, Elapsed, Loaded, Memory, Owner};
 use crate::{BuildLog, Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan};
 
-/// Results are compared with a reference that rounds as C does, so nothing may be relaxed.
+/// Results are compared with a reference that rounds as C does, so no relaxed math.
 const OPTIONS: &std::ffi::CStr = c"-cl-std=CL1.2";
 
-/// A device of OpenCL, with a context and a queue of its own.
+/// An OpenCL device with its own context and queue.
 struct OpenCl {
     owner: Owner,
     device: DeviceId,
     context: Context,
     queue: Queue,
     description: Description,
-    /// Why nothing works any more.
+    /// The error that made the device unusable.
     stuck: Option<DeviceError>,
 }
 
-/// Memory as OpenCL has it.
-enum Place {
+/// Memory of an OpenCL device.
+enum Storage {
     Own(Buffer),
     Adopted(Adopted),
 }
 
-/// The kernels of a program, one per launch. They remember their arguments, so that only one call at a time
+/// The kernels of a program, one per launch. They store their arguments, so only one call at a time
 /// may use them.
 struct Kernels(Mutex<Vec<Kernel>>);
 
-/// Opens the device of a number.
+/// Opens a device by number.
 pub(super) fn open(number: usize) -> Result<Box<dyn Device>, DeviceError> {
     let found = list::found()?;
     let known = || found.iter().map(|(_, known)| known.name().to_owned()).collect();
@@ -55,19 +55,19 @@ impl OpenCl {
         failure.on(self.description.name())
     }
 
-    /// Refuses everything after a kernel that did not end.
+    /// Returns the error if an earlier kernel did not end.
     fn check_free(&self) -> Result<(), DeviceError> {
         self.stuck.clone().map_or(Ok(()), Err)
     }
 
-    /// Waits for what was launched, as long as it may take.
+    /// Waits for launches, until the deadline.
     fn wait(&mut self, events: &[(&str, Event)]) -> Result<(), DeviceError> {
         let Some((kernel, last)) = events.last() else { return Ok(()) };
         let fell = |failure: Failure| failure.on(self.description.name()).in_launch(kernel);
         let ended = last.ended().map_err(fell)?;
         self.queue.flush().map_err(fell)?;
         let Ok(waited) = wait(|time| Ok::<_, Infallible>(ended.within(time)));
-        // Which one it is, if some have ended.
+        // The first unfinished kernel, if some have ended.
         let runs = events.iter().find(|(_, event)| event.outcome().is_ok_and(|ended| !ended));
         let kernel = runs.map_or(*kernel, |(kernel, _)| kernel);
         let ended = waited.ended(self.description.name(), kernel);
@@ -78,7 +78,7 @@ impl OpenCl {
         ended
     }
 
-    /// A failure of something that needs so much memory.
+    /// The error of a failed allocation.
     fn starved(&self, bytes: u64, failure: Failure) -> DeviceError {
         match failure.code {
             ffi::MEM_OBJECT_ALLOCATION_FAILURE
@@ -91,12 +91,12 @@ impl OpenCl {
         }
     }
 
-    /// A failure of a launch.
+    /// The error of a failed launch.
     fn fell(&self, kernel: &str, failure: Failure) -> DeviceError {
         self.failed(failure).in_launch(kernel)
     }
 
-    /// The kernel of a launch, if the text has it as the launch describes it.
+    /// The kernel of a launch, checked against its description.
     fn kernel(
         &self,
         program: &super::calls::Program,
@@ -117,11 +117,11 @@ impl OpenCl {
         Ok(kernel)
     }
 
-    /// The buffer of a piece of memory.
+    /// The buffer of some memory.
     fn buffer<'m>(&self, memory: &'m Memory) -> Result<&'m Buffer, DeviceError> {
-        Ok(match memory.inner::<Place>(self.owner, &self.description)? {
-            Place::Own(buffer) => buffer,
-            Place::Adopted(adopted) => &adopted.buffer,
+        Ok(match memory.inner::<Storage>(self.owner, &self.description)? {
+            Storage::Own(buffer) => buffer,
+            Storage::Adopted(adopted) => &adopted.buffer,
         })
     }
 }
@@ -151,30 +151,30 @@ impl Device for OpenCl {
         self.check_free()?;
         let starved =
             DeviceError::OutOfMemory { device: self.description.name().to_owned(), bytes };
-        // Not all runtimes refuse by themselves what is more than they say there is.
+        // Some runtimes do not reject allocations above the size that they report.
         if bytes > self.description.limits.allocation {
             return Err(starved);
         }
         // A buffer has at least one byte.
         let size = usize::try_from(bytes.max(1)).map_err(|_| starved)?;
         let buffer = self.context.buffer(size).map_err(|failure| self.starved(bytes, failure))?;
-        Ok(Memory::new(bytes, self.owner, Place::Own(buffer)))
+        Ok(Memory::new(bytes, self.owner, Storage::Own(buffer)))
     }
 
     fn part(&mut self, of: &Memory, offset: u64, bytes: u64) -> Result<Memory, DeviceError> {
         self.check_free()?;
         of.check(&self.description, offset, bytes as usize)?;
-        // A buffer has at least one byte, and the last one of memory may be it.
+        // A buffer has at least one byte, which may be the last one of the memory.
         let (start, size) = (offset as usize, bytes.max(1) as usize);
         let part = self.buffer(of)?.part(start, size).map_err(|failure| self.failed(failure))?;
-        Ok(Memory::new(bytes, self.owner, Place::Own(part)))
+        Ok(Memory::new(bytes, self.owner, Storage::Own(part)))
     }
 
     fn adopt(&mut self, memory: Box<dyn HostMemory>) -> Result<Memory, DeviceError> {
         self.check_free()?;
         let bytes = memory.len() as u64;
         let adopted = self.context.adopt(memory).map_err(|failure| self.starved(bytes, failure))?;
-        Ok(Memory::new(bytes, self.owner, Place::Adopted(adopted)))
+        Ok(Memory::new(bytes, self.owner, Storage::Adopted(adopted)))
     }
 
     fn upload(&mut self, to: &Memory, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
@@ -222,7 +222,7 @@ impl Device for OpenCl {
                 // Checked when the program was loaded.
                 (launch.grid[axis] as usize).saturating_mul(local[axis])
             });
-            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface was passed
+            // SAFETY: the caller vouches for the kernels; memory of the sizes of the interface was passed
             // to each.
             let event = unsafe { self.queue.launch(kernel, global, local) };
             let event = event.map_err(|failure| self.fell(&launch.kernel, failure))?;

@@ -1,13 +1,13 @@
-//! OpenCL as its headers declare it: what is used of it, in the order of the specification.
+//! Bindings of OpenCL, in the order of the specification.
 #![allow(unsafe_code, reason = "finds the functions of the library")]
 
 use std::ffi::{c_char, c_void};
 
 use crate::library::functions;
 
-/// An object of the runtime.
+/// An opaque handle.
 pub(super) type Handle = *mut c_void;
-/// What is called when a command has ended.
+/// The callback for a command that has ended.
 pub(super) type Ended = unsafe extern "C" fn(event: Handle, status: i32, data: *mut c_void);
 pub(super) type Notify = Option<unsafe extern "C" fn()>;
 
@@ -69,9 +69,9 @@ pub(super) const DRIVER_VERSION: u32 = 0x102d;
 pub(super) const DEVICE_VERSION: u32 = 0x102f;
 pub(super) const DEVICE_HOST_UNIFIED_MEMORY: u32 = 0x1035;
 pub(super) const DEVICE_NATIVE_VECTOR_WIDTH_FLOAT: u32 = 0x103a;
-/// Of `cl_nv_device_attribute_query`.
+/// From `cl_nv_device_attribute_query`.
 pub(super) const DEVICE_WARP_SIZE_NV: u32 = 0x4003;
-/// Of `cl_amd_device_attribute_query`.
+/// From `cl_amd_device_attribute_query`.
 pub(super) const DEVICE_WAVEFRONT_WIDTH_AMD: u32 = 0x4043;
 
 pub(super) const QUEUE_PROFILING_ENABLE: u64 = 1 << 1;
@@ -104,10 +104,10 @@ pub(super) const INVALID_CONTEXT: i32 = -34;
 pub(super) const INVALID_COMMAND_QUEUE: i32 = -36;
 pub(super) const INVALID_KERNEL_NAME: i32 = -46;
 pub(super) const INVALID_BUFFER_SIZE: i32 = -61;
-/// Of the loader: it knows no runtime.
+/// From the loader: it knows no runtime.
 pub(super) const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 
-/// The name of an answer.
+/// The name of a status code.
 pub(super) fn name(code: i32) -> &'static str {
     match code {
         SUCCESS => "CL_SUCCESS",

@@ -1,4 +1,4 @@
-//! The devices of OpenCL, and what they say of themselves.
+//! Lists OpenCL devices and their properties.
 
 use tensorwright_machine::{Gpu, GpuApi};
 
@@ -7,24 +7,23 @@ use super::{INSTALL, ffi, functions};
 use crate::description::{DeviceKind, Limits};
 use crate::{Description, DeviceError};
 
-/// OpenCL tells nothing of registers. These are what most graphics processors have: a schedule that needs more
-/// spills on all of them.
+/// OpenCL does not report registers. These are the registers of most GPUs: a schedule that needs
+/// more spills on all of them.
 const REGISTERS_PER_UNIT: i64 = 64 << 10;
 const REGISTERS_PER_THREAD: i64 = 255;
 
-/// The registers of a thread of a processor, which is a lane: the vectors of AVX-512.
+/// The registers of a CPU thread, which is a vector lane: the vectors of AVX-512.
 const VECTOR_REGISTERS: i64 = 32;
 
-/// The devices of all platforms. Graphics processors come first and processors last; otherwise they have the
-/// order of the loader.
+/// The devices of all platforms. GPUs come first and CPUs last; otherwise in the loader's order.
 pub(super) fn list() -> Result<Vec<Description>, DeviceError> {
     Ok(found()?.into_iter().map(|(_, description)| description).collect())
 }
 
-/// The devices that can be used, with what they say.
+/// The usable devices, with their properties.
 pub(super) fn found() -> Result<Vec<(DeviceId, Description)>, DeviceError> {
     let platforms = calls::platforms(functions()?).map_err(|failure| failure.on("OpenCL"))?;
-    // A platform or device that cannot say what it is is left out: another may be able to.
+    // A platform or device whose query fails is skipped: others may work.
     let devices = platforms.into_iter().filter_map(|platform| {
         let devices = platform.devices().ok()?;
         Some(
@@ -44,7 +43,7 @@ pub(super) fn found() -> Result<Vec<(DeviceId, Description)>, DeviceError> {
     }
 }
 
-/// What a device is; `None` if it cannot be used.
+/// The properties of a device; `None` if it cannot be used.
 fn describe(platform: Platform, device: DeviceId) -> Result<Option<Description>, Failure> {
     let is_usable = device.number(ffi::DEVICE_AVAILABLE)? != 0
         && device.number(ffi::DEVICE_COMPILER_AVAILABLE)? != 0
@@ -60,7 +59,7 @@ fn describe(platform: Platform, device: DeviceId) -> Result<Option<Description>,
     let driver = device.text(ffi::DRIVER_VERSION)?;
     let limits = Limits {
         block: block(&device.sizes(ffi::DEVICE_MAX_WORK_ITEM_SIZES)?),
-        // Of OpenCL, only sizes limit how many blocks there are.
+        // OpenCL limits the number of blocks only by integer sizes.
         grid: [i64::MAX as u64; 3],
         memory: device.number(ffi::DEVICE_GLOBAL_MEM_SIZE)?,
         allocation: device.number(ffi::DEVICE_MAX_MEM_ALLOC_SIZE)?,
@@ -98,12 +97,12 @@ fn describe(platform: Platform, device: DeviceId) -> Result<Option<Description>,
     }))
 }
 
-/// The most threads of a block in x, y and z; one where a device has fewer dimensions.
+/// The largest block in x, y and z; one for missing dimensions.
 fn block(sizes: &[u64]) -> [u64; 3] {
     std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(1))
 }
 
-/// How many threads run in step: what vendors tell in their own words, or the lanes of a processor's vectors.
+/// The threads that run in lockstep: from vendor extensions, or the lanes of a CPU's vectors.
 fn warp(device: DeviceId) -> i64 {
     let words = [
         ffi::DEVICE_WARP_SIZE_NV,

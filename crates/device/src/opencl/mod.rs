@@ -1,10 +1,10 @@
-//! OpenCL, by its library at run time.
+//! OpenCL, loaded at run time.
 //!
-//! | where | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `ffi.rs` | what is used of its headers |
-//! | `calls.rs` | calls as safe functions, and handles |
-//! | `list.rs` | the devices, and what they say of themselves |
+//! | `ffi.rs` | bindings |
+//! | `calls.rs` | safe wrappers of calls and handles |
+//! | `list.rs` | devices and their properties |
 //! | `device.rs` | [`Device`](crate::Device) |
 
 mod calls;
@@ -20,17 +20,17 @@ use self::ffi::Functions;
 use crate::DeviceError;
 use crate::api::Api;
 
-/// The line of the registry.
+/// The registry entry.
 pub(crate) const API: Api =
     Api { api: GpuApi::OpenCl, word: "opencl", list: list::list, open: device::open };
 
-/// Where the loader of OpenCL is.
+/// The names of the OpenCL loader.
 const LIBRARIES: &[&str] = &["libOpenCL.so.1", "libOpenCL.so"];
 
 const INSTALL: &str = "install the loader and the runtime of your device; on Debian, `apt-get install \
                        ocl-icd-libopencl1 pocl-opencl-icd` runs kernels on the processor";
 
-/// The functions of the library, which is loaded when they are asked for the first time.
+/// The functions of the library, which is loaded on first use.
 fn functions() -> Result<&'static Functions, DeviceError> {
     static FUNCTIONS: OnceLock<Result<Functions, DeviceError>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| load(LIBRARIES)).as_ref().map_err(Clone::clone)

@@ -1,5 +1,6 @@
-//! The host code for CUDA against a stand-in for its driver: that the right functions are called in the right
-//! order with the right arguments. It says nothing about graphics processors.
+//! Tests of the CUDA host code against a stand-in driver.
+//!
+//! They check functions, order and arguments of driver calls. They say nothing about GPUs.
 #![allow(unsafe_code, reason = "launches kernels and asks the stand-in")]
 
 use std::cell::Cell;
@@ -16,7 +17,7 @@ use crate::{
 };
 use tensorwright_schedule::interface::Function;
 
-/// A program of OpenCL in the words of CUDA.
+/// Translates an OpenCL program to CUDA.
 fn translate(mut program: DeviceProgram) -> DeviceProgram {
     let words = [
         ("kernel void", "extern \"C\" __global__ void"),
@@ -40,7 +41,7 @@ fn translate(mut program: DeviceProgram) -> DeviceProgram {
     program
 }
 
-/// A driver that runs the text of a program, and the folder that it lives in.
+/// A driver that runs a program's text, and its folder.
 struct StandIn {
     path: PathBuf,
     library: libloading::Library,
@@ -48,7 +49,7 @@ struct StandIn {
 }
 
 impl StandIn {
-    /// `None` without NVIDIA's compiler, which makes the machine code that the driver is given.
+    /// `None` without NVIDIA's compiler, which creates the machine code for the driver.
     fn new(program: &DeviceProgram) -> Option<Self> {
         nvrtc()?;
         let folder = tempfile::tempdir().unwrap();
@@ -69,7 +70,7 @@ impl StandIn {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // SAFETY: the library was just made, and does nothing when it is loaded.
+        // SAFETY: the library was just built, and runs no code when loaded.
         let library = unsafe { libloading::Library::new(&path) }.unwrap();
         Some(Self { path, library, _folder: folder })
     }
@@ -78,7 +79,7 @@ impl StandIn {
         open_with(&self.path, 0).unwrap()
     }
 
-    /// The functions that were called since the last time.
+    /// The functions that were called since the last call.
     fn calls(&self) -> Vec<String> {
         // SAFETY: both functions have these types in the stand-in.
         unsafe {
@@ -91,7 +92,7 @@ impl StandIn {
         }
     }
 
-    /// Lets a function fail from now on.
+    /// Makes a function fail from now on.
     fn fail(&self, name: &str, code: c_int) {
         let name = CString::new(name).unwrap();
         // SAFETY: the function has this type in the stand-in.
@@ -101,7 +102,7 @@ impl StandIn {
         }
     }
 
-    /// How many allocations there are.
+    /// The number of allocations.
     fn memory(&self) -> usize {
         // SAFETY: the function has this type in the stand-in.
         unsafe { self.library.get::<extern "C" fn() -> usize>(b"stand_in_memory").unwrap()() }
@@ -169,7 +170,7 @@ fn a_product_runs_as_the_driver_wants_it() {
     }
 }
 
-/// Other libraries have memory on the device, and streams that they order their work by.
+/// Other libraries have memory on the device, and streams for ordering.
 #[test]
 fn memory_and_streams_of_others_are_honoured() {
     let program = translate(shift(100));
@@ -255,7 +256,7 @@ fn failures_say_what_failed() {
     let mut call = || unsafe { kernel.call(device, Function::Compute, &[&a, &b]) };
     stand_in.fail("cuStreamSynchronize", 700);
     let error = call().unwrap_err();
-    let text = "kernel `shift` failed on cuda:0: `cuStreamSynchronize` answered CUDA_ERROR_ILLEGAL_ADDRESS (700)";
+    let text = "kernel `shift` failed on cuda:0: `cuStreamSynchronize` returned CUDA_ERROR_ILLEGAL_ADDRESS (700)";
     assert_eq!(error.to_string(), text);
     stand_in.fail("cuStreamSynchronize", 999);
     assert!(matches!(call().unwrap_err(), DeviceError::Lost { .. }));
@@ -263,7 +264,7 @@ fn failures_say_what_failed() {
     call().unwrap();
 }
 
-/// Everything after it fails as well, and nothing is given back, for which the driver would wait.
+/// All later calls fail too, and nothing is released, because the driver would wait for the kernel.
 #[test]
 fn a_kernel_that_does_not_end_is_late() {
     let program = translate(shift(100));
@@ -291,7 +292,7 @@ fn the_text_of_probes_compiles() {
     let Some(stand_in) = StandIn::new(&translate(shift(100))) else { return };
     let mut device = stand_in.open();
     for kind in [ProbeKind::Bandwidth, ProbeKind::Arithmetic] {
-        // The stand-in does not have its text, and says so after the compiler has taken it.
+        // The stand-in lacks this text, and reports it after the compiler has accepted it.
         let error = Probe::new(device.as_mut(), kind).unwrap_err();
         assert!(error.to_string().contains("no kernel `tw_probe`"), "{error}");
     }

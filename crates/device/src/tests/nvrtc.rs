@@ -1,10 +1,10 @@
-//! NVIDIA's compiler on a machine without a graphics processor.
+//! Tests of NVIDIA's compiler on a machine without a GPU.
 
 use crate::DeviceError;
 use crate::cuda::{Compiled, Sass};
 use crate::tests::common::nvrtc;
 
-/// A product of 128 by 128 by 8 with 8 by 8 results per thread, written by hand.
+/// A hand-written product of 128 by 128 by 8 with 8 by 8 results per thread.
 fn sgemm(bounds: &str, unroll: &str) -> String {
     format!(
         "extern \"C\" __global__ void {bounds} sgemm(const float *__restrict__ a, const float *__restrict__ b,
@@ -58,7 +58,7 @@ fn a_product_compiles_for_every_architecture_and_says_what_it_takes() {
         assert_eq!(compiled.arguments("sgemm"), Some(5));
         let kernel = only(&compiled);
         assert_eq!((kernel.kernel.as_str(), kernel.shared_bytes), ("sgemm", 8192));
-        // 64 sums alone need so many.
+        // 64 accumulators alone need this many.
         assert!(kernel.registers > 64 && kernel.registers <= 255, "{kernel:?}");
         assert!(!kernel.spills(), "{kernel:?}");
         assert_eq!(kernel.barriers, 1);
@@ -102,7 +102,7 @@ fn texts_that_do_not_compile_are_refused_with_their_line() {
     let first = log.first_error().unwrap_or_else(|| panic!("{log}"));
     assert_eq!((first.line, first.source.as_str()), (2, "a[threadIdx.x] = b;"));
     assert!(error.to_string().contains("NVRTC for sm_80 cannot compile the program: line 2"));
-    // And another one compiles.
+    // The compiler is still usable.
     compiler.compile("extern \"C\" __global__ void f() {}", "sm_80").unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Programs on every device that OpenCL has here.
+//! Tests of programs on all OpenCL devices of this machine.
 #![allow(unsafe_code, reason = "launches kernels")]
 
 use crate::tests::common::{devices, gemm, interface, shift};
@@ -124,12 +124,12 @@ fn texts_that_do_not_compile_are_refused_with_their_line() {
         assert_eq!(first.source, "float sum = zero;", "{log}");
         assert!(error.to_string().contains("zero"), "{error}");
         assert!(error.help().contains("float sum = zero;"), "{}", error.help());
-        // And another one compiles.
+        // The device is still usable.
         device.load(&gemm(64)).unwrap();
     }
 }
 
-/// A change of a program, and words of why it is refused.
+/// Changes a program, and returns the errors of all devices.
 type Case = (fn(&mut DeviceProgram), &'static str);
 
 fn refusal(change: impl Fn(&mut DeviceProgram)) -> Vec<DeviceError> {
@@ -241,7 +241,7 @@ fn probes_find_a_speed() {
     }
 }
 
-/// Writes its first output, and so many floats from a place relative to it.
+/// Writes its first output, and some floats at an offset relative to it.
 fn stray(place: i64, count: i64) -> DeviceProgram {
     let source = format!(
         "kernel void f(global const float *a, global float *b, global uchar *w, global int *status) {{
@@ -283,7 +283,7 @@ fn guards_show_what_is_written_beside_memory() {
             assert_eq!(found, overrun, "{count} at {place}");
             let text = found.map(|overrun| overrun.to_string());
             assert_eq!(text.as_deref(), expected.map(|(_, _, text)| text));
-            // They are whole again, and the values were never touched.
+            // The guards are restored, and the values were never touched.
             assert_eq!(output.overrun(device).unwrap(), None);
             let mut values = vec![0; 128];
             device.download(output.memory(), 0, &mut values).unwrap();
@@ -292,7 +292,7 @@ fn guards_show_what_is_written_beside_memory() {
     }
 }
 
-/// A kernel that never ends has threads of the runtime, so that it runs in a process of its own.
+/// A kernel that never ends blocks threads of the runtime, so it runs in a separate process.
 #[test]
 fn a_kernel_that_does_not_end_is_late() {
     if devices().is_empty() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tensorwright::{DType, Program};
 use tensorwright_runtime::probe::{
-    CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Together, sustained,
+    ConcurrentProbes, CopyBandwidth, FmaPeak, Probe, ReadBandwidth, sustained,
 };
 use tensorwright_runtime::{AllocError, Machine, Pool};
 
@@ -68,5 +68,5 @@ fn per_worker<'p, P: Probe + Send + 'p>(
 ) -> Result<Box<dyn Probe + 'p>, AllocError> {
     let Some(pool) = pool else { return Ok(Box::new(one()?)) };
     let probes = (0..pool.workers()).map(|_| one()).collect::<Result<_, _>>()?;
-    Ok(Box::new(Together::new(probes, pool)))
+    Ok(Box::new(ConcurrentProbes::new(probes, pool)))
 }

@@ -2,7 +2,7 @@
 //!
 //! No operator is known by name: groups follow from how accesses move with loops.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Role};
 use tensorwright_schedule::placement::with_epilogues;
@@ -22,7 +22,11 @@ pub(crate) struct Groups {
 }
 
 /// The groups of a draft: every remaining stage, with the reduction of its epilogue.
-pub(crate) fn groups(draft: &Draft, request: SpaceRequest<'_>, is_rewritten: bool) -> Groups {
+pub(crate) fn groups(
+    draft: &ScheduleState,
+    request: SpaceRequest<'_>,
+    is_rewritten: bool,
+) -> Groups {
     let nest = &draft.nest;
     let is_fixed = |(root, reduction): &(String, Option<String>)| {
         let is_moved = is_rewritten && reduction.is_none() && is_movement(draft, root);

@@ -6,7 +6,7 @@ use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_pipeline::Weights;
 use tensorwright_schedule::nest::LoopNest;
-use tensorwright_schedule::{Draft, lower};
+use tensorwright_schedule::{ScheduleState, lower};
 
 use crate::SpaceOptions;
 use crate::cpu::pipeline::Pipeline;
@@ -16,11 +16,11 @@ use crate::pipelines::PipelineSearch;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {
-    fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch> {
+    fn sketch(&self, begun: ScheduleState, options: &SpaceOptions) -> Box<dyn Sketch> {
         Box::new(CpuSketch::of(begun, self, options))
     }
 
-    fn by_rules(&self, begun: Draft) -> Draft {
+    fn by_rules(&self, begun: ScheduleState) -> ScheduleState {
         complete(begun, self)
     }
 

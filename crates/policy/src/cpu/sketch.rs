@@ -1,7 +1,7 @@
 //! The CPU sketch: groups, chains and blocks with parameters.
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::primitives::stages;
 use tensorwright_space::Parameter;
 use tensorwright_space::parameter::Categorical;
@@ -29,7 +29,7 @@ pub(crate) struct GroupParameter {
 #[derive(Debug, Clone)]
 pub(crate) struct CpuSketch {
     /// The nest to schedule, after the rewritings of the algorithm.
-    pub(crate) begun: Draft,
+    pub(crate) begun: ScheduleState,
     pub(crate) goal: Goal<Cpu>,
     /// The parameters: of placements, then groups, chains and blocks.
     pub(crate) parameters: Vec<Parameter>,
@@ -49,7 +49,7 @@ pub(crate) struct CpuSketch {
 
 impl CpuSketch {
     /// The sketch of a draft, which may contain rewritings only.
-    pub(crate) fn of(begun: Draft, goal: &Goal<Cpu>, options: &SpaceOptions) -> Self {
+    pub(crate) fn of(begun: ScheduleState, goal: &Goal<Cpu>, options: &SpaceOptions) -> Self {
         let request = SpaceRequest { goal, options };
         // Parameters of a single stage need no stage prefix.
         let is_alone = stages(&begun.nest).len() == 1;
@@ -170,7 +170,7 @@ impl CpuSketch {
     }
 
     /// Removes block shapes that primitives refuse.
-    fn keep_blocks_that_apply(&mut self, draft: &Draft) {
+    fn keep_blocks_that_apply(&mut self, draft: &ScheduleState) {
         let mut ranks = vec![0u32; self.parameters.len()];
         for chain in &self.chains {
             chain.start(&self.parameters, &[], &self.goal, &mut ranks);

@@ -1,7 +1,7 @@
 //! Partition of a program into launches, by how accesses move with loops.
 
 use tensorwright_lang::program::Expr;
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{LoopNest, Role, Store};
 use tensorwright_schedule::placement::{store_of, with_epilogues};
@@ -27,7 +27,7 @@ pub(crate) struct Groups {
 }
 
 /// Inlines cheap stages, and fuses short rows of data movement stages.
-pub(crate) fn prepare(draft: &mut Draft) {
+pub(crate) fn prepare(draft: &mut ScheduleState) {
     inline_by_default(draft);
     let alone = with_epilogues(&draft.nest).into_iter().filter(|(_, of)| of.is_none());
     for (stage, _) in alone.collect::<Vec<_>>() {
@@ -38,7 +38,7 @@ pub(crate) fn prepare(draft: &mut Draft) {
 }
 
 /// Fuses the innermost loops of a stage while its rows are short and its results contiguous.
-fn flatten(draft: &mut Draft, stage: &str) {
+fn flatten(draft: &mut ScheduleState, stage: &str) {
     while let Some(accesses) = Accesses::of(&draft.nest, stage)
         && let [.., outer, inner] = accesses.axes.as_slice()
         && inner.extent < SHORT
@@ -54,7 +54,7 @@ fn flatten(draft: &mut Draft, stage: &str) {
 }
 
 /// The groups of a draft: every remaining stage, with the reduction of its epilogue.
-pub(crate) fn groups(draft: &Draft, options: &SpaceOptions) -> Groups {
+pub(crate) fn groups(draft: &ScheduleState, options: &SpaceOptions) -> Groups {
     let mut groups = Groups { tiled: Vec::new(), fixed: Vec::new() };
     for (root, reduction) in with_epilogues(&draft.nest) {
         let is_fixed = is_in_order(draft, &root)

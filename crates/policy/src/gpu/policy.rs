@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_pipeline::Weights;
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::LoopNest;
 
 use super::lowering::lowers;
@@ -17,11 +17,11 @@ use crate::pipelines::PipelineSearch;
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Gpu> {
-    fn sketch(&self, begun: Draft, options: &SpaceOptions) -> Box<dyn Sketch> {
+    fn sketch(&self, begun: ScheduleState, options: &SpaceOptions) -> Box<dyn Sketch> {
         Box::new(GpuSketch::of(begun, self, options))
     }
 
-    fn by_rules(&self, begun: Draft) -> Draft {
+    fn by_rules(&self, begun: ScheduleState) -> ScheduleState {
         rules::complete(begun, self)
     }
 

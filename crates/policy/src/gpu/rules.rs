@@ -1,10 +1,10 @@
 //! Rule-based schedules, for stages without tilings and for search-free compilation.
 
 use tensorwright_machine::{Goal, Gpu};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, Place, Split};
+use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis};
 
 use super::group::Group;
 use super::lowering::lowers;
@@ -20,7 +20,7 @@ const THREADS: i64 = 64;
 const TRIES: usize = 6;
 
 /// Schedules all stages of a draft. Refused steps are skipped, so the result always applies.
-pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
+pub(crate) fn complete(begun: ScheduleState, goal: &Goal<Gpu>) -> ScheduleState {
     let sketch = GpuSketch::of(begun.clone(), goal, &crate::SpaceOptions::default());
     let mut draft = sketch.prepared.clone();
     let mut in_rows: Vec<&Chain> = Vec::new();
@@ -59,13 +59,13 @@ pub(crate) fn complete(begun: Draft, goal: &Goal<Gpu>) -> Draft {
 
 /// Schedules groups by the model, each as well as possible.
 pub(crate) fn finish<'a>(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     groups: impl Iterator<Item = &'a Group>,
     goal: &Goal<Gpu>,
 ) {
     for group in groups {
         let tilings = rank::ranked(group, goal, TRIES);
-        let applies = |draft: &mut Draft| {
+        let applies = |draft: &mut ScheduleState| {
             tilings.iter().any(|tiling| {
                 let mut trial = draft.clone();
                 let fits = decode::launch(&mut trial, group, tiling).is_ok()
@@ -84,7 +84,7 @@ pub(crate) fn finish<'a>(
 }
 
 /// Gives every independent line of a stage a thread.
-pub(crate) fn lines(draft: &mut Draft, stage: &str) {
+pub(crate) fn lines(draft: &mut ScheduleState, stage: &str) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let of = |role| accesses.of_role(role).map(|axis| axis.name.clone());
     let (results, lines): (Vec<String>, Vec<String>) =
@@ -103,7 +103,7 @@ pub(crate) fn lines(draft: &mut Draft, stage: &str) {
 }
 
 /// Fuses loops, and binds every iteration to a thread.
-fn in_threads(draft: &mut Draft, stage: &str, loops: &[String]) -> bool {
+fn in_threads(draft: &mut ScheduleState, stage: &str, loops: &[String]) -> bool {
     let mut loops = loops.to_vec();
     while loops.len() > 1 {
         if fuse_first(draft, stage, &mut loops).is_err() {
@@ -113,6 +113,6 @@ fn in_threads(draft: &mut Draft, stage: &str, loops: &[String]) -> bool {
     let Some(fused) = loops.pop() else { return false };
     let (blocks, threads) = (format!("{fused}.0"), format!("{fused}.1"));
     draft.step(stage, Split::new(&fused, &[THREADS]))
-        && draft.step(stage, Bind { target: blocks, to: Place::Block(Dim::X) })
-        && draft.step(stage, Bind { target: threads, to: Place::Thread(Dim::X) })
+        && draft.step(stage, Bind { target: blocks, to: ThreadAxis::Block(Dim::X) })
+        && draft.step(stage, Bind { target: threads, to: ThreadAxis::Thread(Dim::X) })
 }

@@ -1,7 +1,7 @@
 //! The GPU sketch: groups, chains and products with parameters.
 
 use tensorwright_machine::{Goal, Gpu};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::primitives::stages;
 use tensorwright_space::Parameter;
 
@@ -27,9 +27,9 @@ pub(crate) struct GroupParameter {
 #[derive(Debug, Clone)]
 pub(crate) struct GpuSketch {
     /// The nest to schedule, after the rewritings of the algorithm.
-    pub(crate) begun: Draft,
+    pub(crate) begun: ScheduleState,
     /// The same after inlining by rules.
-    pub(crate) prepared: Draft,
+    pub(crate) prepared: ScheduleState,
     pub(crate) goal: Goal<Gpu>,
     pub(crate) parameters: Vec<Parameter>,
     settings: Vec<GroupParameter>,
@@ -45,7 +45,7 @@ pub(crate) struct GpuSketch {
 
 impl GpuSketch {
     /// The sketch of a draft, which may contain rewritings only.
-    pub(crate) fn of(begun: Draft, goal: &Goal<Gpu>, options: &SpaceOptions) -> Self {
+    pub(crate) fn of(begun: ScheduleState, goal: &Goal<Gpu>, options: &SpaceOptions) -> Self {
         let mut prepared = begun.clone();
         prepare(&mut prepared);
         // Parameters of a single stage need no stage prefix.

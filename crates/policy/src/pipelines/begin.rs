@@ -2,7 +2,7 @@
 
 use tensorwright_lang::program::TensorId;
 use tensorwright_pipeline::{Dag, Decision, Stage, State};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::primitives::Inline;
 use tensorwright_space::Rejection;
@@ -17,8 +17,8 @@ pub(crate) fn begin(
     nest: &LoopNest,
     dag: &Dag,
     state: &State,
-) -> Result<(Draft, Vec<String>), Rejection> {
-    let mut draft = Draft::new(nest.clone());
+) -> Result<(ScheduleState, Vec<String>), Rejection> {
+    let mut draft = ScheduleState::new(nest.clone());
     let name = |stage: &Stage| nest.buffer(TensorId(stage.tensor)).name.clone();
     let names: Vec<String> = dag.stages.iter().map(name).collect();
     for (stage, name) in names.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use tensorwright_lang::program::{Atom, Index};
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Expand, stages};
@@ -14,7 +14,7 @@ const MOST_GROWTH: i64 = 64;
 const LEAST_REUSE: i64 = 8;
 
 /// Expands the constants of all sums where it is profitable.
-pub(super) fn expand(draft: &mut Draft) {
+pub(super) fn expand(draft: &mut ScheduleState) {
     for stage in stages(&draft.nest) {
         let Some(accesses) = Accesses::of(&draft.nest, &stage) else { continue };
         if accesses.of_role(Role::Reduce).next().is_none() {

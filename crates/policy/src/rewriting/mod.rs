@@ -13,8 +13,8 @@ mod zeros;
 
 use tensorwright_lang::precision::Precision;
 
-use tensorwright_schedule::Draft;
 use tensorwright_schedule::LoopNest;
+use tensorwright_schedule::ScheduleState;
 
 /// The maximum number of factorings to try.
 const MOST_FACTORINGS: usize = 2;
@@ -22,8 +22,8 @@ const MOST_FACTORINGS: usize = 2;
 /// Drafts with rewritings worth trying on a canonical nest, best guess first. The unchanged nest is
 /// always among them.
 #[must_use]
-pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<Draft> {
-    let begun = Draft::new(nest.clone());
+pub fn rewritings(nest: &LoopNest, precision: Precision) -> Vec<ScheduleState> {
+    let begun = ScheduleState::new(nest.clone());
     let mut without_zeros = begun.clone();
     zeros::leave_out(&mut without_zeros);
     constants::expand(&mut without_zeros);

@@ -3,7 +3,7 @@
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::Expr;
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Loop, LoopNest, Node, Role, Store, for_each_store};
 use tensorwright_schedule::placement::store_of;
@@ -24,9 +24,9 @@ const MOST_LOOPS: usize = 6;
 
 /// Drafts with profitable factorings: fewest operations first, then those whose inner sums read
 /// whole vectors, then the smallest partial sums.
-pub(super) fn factorings(draft: &Draft) -> Vec<Draft> {
+pub(super) fn factorings(draft: &ScheduleState) -> Vec<ScheduleState> {
     let mut best = draft.clone();
-    let mut others: Vec<Draft> = Vec::new();
+    let mut others: Vec<ScheduleState> = Vec::new();
     for stage in sums_of_products(&draft.nest) {
         let mut choices = choices(&best, &stage).into_iter();
         let Some(first) = choices.next() else { continue };
@@ -53,7 +53,7 @@ fn sums_of_products(nest: &LoopNest) -> Vec<String> {
 }
 
 /// The profitable factorings of one stage, best first.
-fn choices(draft: &Draft, stage: &str) -> Vec<Draft> {
+fn choices(draft: &ScheduleState, stage: &str) -> Vec<ScheduleState> {
     let terms: Vec<&Loop> =
         loops_of(&draft.nest, stage).into_iter().filter(|l| l.role == Role::Reduce).collect();
     let Some(store) = store_of(&draft.nest, stage) else { return Vec::new() };
@@ -63,7 +63,7 @@ fn choices(draft: &Draft, stage: &str) -> Vec<Draft> {
     }
     let names: Vec<String> = terms.iter().map(|l| draft.nest.var_name(l.var).to_owned()).collect();
     let before = work(&draft.nest.body);
-    let mut found: Vec<(f64, bool, i64, Draft)> = Vec::new();
+    let mut found: Vec<(f64, bool, i64, ScheduleState)> = Vec::new();
     for subset in 1..1usize << names.len() {
         let chosen = names.iter().enumerate().filter(|(place, _)| subset >> place & 1 == 1);
         let loops: Vec<String> = chosen.map(|(_, name)| name.clone()).collect();

@@ -3,7 +3,7 @@
 //! A convolution with a window of one is a matrix product: fused, the image is one long row per
 //! channel.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::primitives::{Fuse, stages};
@@ -12,7 +12,7 @@ use tensorwright_schedule::primitives::{Fuse, stages};
 const LANES: i64 = 16;
 
 /// Fuses spatial loops of all sums where that makes rows longer; returns whether it fused any.
-pub(super) fn fuse(draft: &mut Draft) -> bool {
+pub(super) fn fuse(draft: &mut ScheduleState) -> bool {
     let mut fused = false;
     for stage in stages(&draft.nest) {
         while let Some((outer, inner)) = pair(draft, &stage) {
@@ -26,7 +26,7 @@ pub(super) fn fuse(draft: &mut Draft) -> bool {
 }
 
 /// Two directly nested loops that move through every tensor like a single loop.
-fn pair(draft: &Draft, stage: &str) -> Option<(String, String)> {
+fn pair(draft: &ScheduleState, stage: &str) -> Option<(String, String)> {
     let accesses = Accesses::of(&draft.nest, stage)?;
     accesses.of_role(Role::Reduce).next()?;
     // An epilogue has loops of its own, which would have to be fused too.

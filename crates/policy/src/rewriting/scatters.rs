@@ -1,6 +1,6 @@
 //! Privatized scatter results, so that reduction loops can run in parallel.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::{Loop, Role};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{Privatize, Split, loops_of, stages};
@@ -21,7 +21,7 @@ const RESULTS: i64 = 8;
 const ROW: i64 = 256;
 
 /// Privatizes the results of scatters with few results and many terms.
-pub(super) fn privatize(draft: &mut Draft) {
+pub(super) fn privatize(draft: &mut ScheduleState) {
     for stage in stages(&draft.nest) {
         let Some((target, chunk)) = worthwhile(draft, &stage) else { continue };
         draft.steps(|draft| match chunk {
@@ -36,7 +36,7 @@ pub(super) fn privatize(draft: &mut Draft) {
 }
 
 /// The reduction loop to run in parallel, and the iterations per worker.
-fn worthwhile(draft: &Draft, stage: &str) -> Option<(String, i64)> {
+fn worthwhile(draft: &ScheduleState, stage: &str) -> Option<(String, i64)> {
     let store = store_of(&draft.nest, stage).filter(|store| store.is_scatter())?;
     let loops = loops_of(&draft.nest, stage);
     let of_results = || loops.iter().filter(|l| l.role == Role::Spatial);

@@ -14,7 +14,7 @@
 //! ```
 
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::{BufferId, Loop, Owner, Role, Var};
 use tensorwright_schedule::placement::{reader_names, store_of};
 use tensorwright_schedule::primitives::{Factor, Inline, Rebase, Reorder, Split, loops_of, stages};
@@ -28,11 +28,11 @@ const LEAST_TERMS: i64 = 64;
 const LEAST_ROWS: i64 = 16;
 
 /// Blocks the first softmax between products; `None` if there is none.
-pub(super) fn in_blocks(draft: &Draft) -> Option<Draft> {
+pub(super) fn in_blocks(draft: &ScheduleState) -> Option<ScheduleState> {
     stages(&draft.nest).iter().find_map(|stage| of_maximum(draft, stage))
 }
 
-fn of_maximum(draft: &Draft, stage: &str) -> Option<Draft> {
+fn of_maximum(draft: &ScheduleState, stage: &str) -> Option<ScheduleState> {
     let store = store_of(&draft.nest, stage)?;
     let loops = loops_of(&draft.nest, stage);
     let mut terms = loops.iter().filter(|l| l.role == Role::Reduce);
@@ -65,7 +65,7 @@ fn of_maximum(draft: &Draft, stage: &str) -> Option<Draft> {
 /// Takes the scale out of the sums over blocks; returns whether a product has a sum for every
 /// column.
 fn factored(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     scale: BufferId,
     (extent, by): (i64, i64),

@@ -5,7 +5,7 @@
 use tensorwright_lang::ops::{CompareOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read};
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::{LoopNest, Owner, Ranges, Role, Store, for_each_store};
 use tensorwright_schedule::placement::{only_reader, store_of};
 use tensorwright_schedule::primitives::{Inline, Pad, Phases, loops_of, stages};
@@ -16,7 +16,7 @@ use tensorwright_schedule::primitives::{Inline, Pad, Phases, loops_of, stages};
 const REUSE: i128 = 4;
 
 /// Rewrites all reductions whose terms depend on conditions on positions.
-pub(super) fn leave_out(draft: &mut Draft) {
+pub(super) fn leave_out(draft: &mut ScheduleState) {
     for stage in reductions(&draft.nest) {
         if has_remainders(&draft.nest, &stage) {
             draft.steps(|draft| in_phases(draft, &stage));
@@ -48,7 +48,7 @@ fn has_remainders_in(nest: &LoopNest, stage: &str) -> bool {
 }
 
 /// Splits a sum into phases; returns whether it succeeded.
-fn in_phases(draft: &mut Draft, stage: &str) -> bool {
+fn in_phases(draft: &mut ScheduleState, stage: &str) -> bool {
     // Stages that dilate and pad the input are part of the condition.
     while let Some(made) = store_of(&draft.nest, stage)
         .and_then(|store| movements(&draft.nest, stage, store).into_iter().next())
@@ -74,7 +74,7 @@ fn in_phases(draft: &mut Draft, stage: &str) -> bool {
 }
 
 /// Pads the conditional reads of a reduction where it is profitable.
-fn pad(draft: &mut Draft, stage: &str) {
+fn pad(draft: &mut ScheduleState, stage: &str) {
     let selects = |store: &Store| {
         let mut found = false;
         store.value.walk(&mut |expr| found |= matches!(expr, Expr::Select(..)));

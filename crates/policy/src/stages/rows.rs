@@ -1,6 +1,6 @@
 //! Row-wise fusion: stages that iterate over the same rows.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, Owner, Role};
 use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
@@ -30,7 +30,7 @@ pub(crate) struct Rows {
     /// The bytes of the intermediate rows.
     pub(crate) bytes: i64,
     /// The draft after fusion into that loop.
-    pub(crate) fused: Draft,
+    pub(crate) fused: ScheduleState,
 }
 
 impl Rows {
@@ -50,7 +50,7 @@ pub(crate) struct Limits {
 }
 
 /// Finds the unscheduled stages that iterate over the same rows. No stage is in two results.
-pub(crate) fn find(draft: &Draft, limits: Limits) -> Vec<Rows> {
+pub(crate) fn find(draft: &ScheduleState, limits: Limits) -> Vec<Rows> {
     let all = stages(&draft.nest);
     if all.len() > MOST_STAGES {
         return Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn find(draft: &Draft, limits: Limits) -> Vec<Rows> {
 
 /// The rows of the stages that end with a root: the loop that fuses the most stages and, among
 /// these, has the shortest rows.
-fn rows(draft: &Draft, root: &str, taken: &[String], limits: Limits) -> Option<Rows> {
+fn rows(draft: &ScheduleState, root: &str, taken: &[String], limits: Limits) -> Option<Rows> {
     let accesses = Accesses::of(&draft.nest, root)?;
     let spatial: Vec<&Axis> = accesses.of_role(Role::Spatial).collect();
     let has_terms = accesses.of_role(Role::Reduce).next().is_some();
@@ -117,12 +117,12 @@ struct FusionLoop<'a> {
 /// The stages that can be fused into a loop of the root without recomputation, and the root; `None`
 /// if fusion saves nothing.
 fn stages_of(
-    draft: &Draft,
-    mut fused: Draft,
+    draft: &ScheduleState,
+    mut fused: ScheduleState,
     FusionLoop { root, row, rows, siblings }: FusionLoop<'_>,
     taken: &[String],
     room: i64,
-) -> Option<(Vec<String>, i64, Draft)> {
+) -> Option<(Vec<String>, i64, ScheduleState)> {
     let mut inside: Vec<String> = vec![root.to_owned()];
     inside.extend(siblings.iter().map(|stage| stage.stage.clone()));
     let mut bytes = 0i64;
@@ -173,7 +173,7 @@ pub(crate) fn iterations<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> i64 {
 
 /// Whether a stage loses nothing if it is computed row by row: no operand is shared by a tile of
 /// several rows and columns, and no rule unrolls it.
-fn may_go_by_rows(draft: &Draft, stage: &str) -> bool {
+fn may_go_by_rows(draft: &ScheduleState, stage: &str) -> bool {
     let Some(store) = store_of(&draft.nest, stage) else { return false };
     let owner = draft.nest.buffer(store.buffer).owner;
     let is_made = matches!(owner, Owner::Intermediate | Owner::Output);
@@ -201,7 +201,7 @@ pub(crate) fn is_product(accesses: &Accesses) -> bool {
 }
 
 /// Whether several stages read or write the same rows: otherwise fusion saves nothing.
-fn shares_rows(fused: &Draft, inside: &[String]) -> bool {
+fn shares_rows(fused: &ScheduleState, inside: &[String]) -> bool {
     let mut touched: Vec<BufferId> = Vec::new();
     for stage in inside {
         let Some(accesses) = Accesses::of(&fused.nest, stage) else { continue };

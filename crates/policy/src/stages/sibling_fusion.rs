@@ -20,7 +20,7 @@ use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, LoopNest, Owner, Role, for_each_store};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::{ComputeWith, Privatize, Reorder, Split, stages};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 /// The maximum number of copies per worker.
 const MOST_COPIES: i64 = 8;
@@ -58,7 +58,7 @@ impl RowShares {
     /// If the split is refused.
     pub(crate) fn cut(
         self,
-        draft: &mut Draft,
+        draft: &mut ScheduleState,
         stage: &str,
         target: &str,
     ) -> Result<[String; 2], ScheduleError> {
@@ -73,7 +73,7 @@ impl RowShares {
 impl Sibling {
     /// A stage whose first spatial loops, or whose reduction loops, have the extents of the root's
     /// row loops.
-    fn of(draft: &Draft, stage: &str, rows: &[&Axis]) -> Option<Self> {
+    fn of(draft: &ScheduleState, stage: &str, rows: &[&Axis]) -> Option<Self> {
         let accesses = Accesses::of(&draft.nest, stage)?;
         let buffer = draft.nest.buffer(accesses.write.buffer);
         if buffer.owner != Owner::Output {
@@ -109,7 +109,7 @@ impl Sibling {
     /// If a step is refused.
     pub(crate) fn join(
         &self,
-        draft: &mut Draft,
+        draft: &mut ScheduleState,
         (root, at): (&str, &str),
         shares: Option<RowShares>,
     ) -> Result<String, ScheduleError> {
@@ -135,7 +135,7 @@ impl Sibling {
 /// Fuses outputs of the program that need the same data into the row loops of a root, as far as
 /// workers can share them.
 pub(super) fn join(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     root: &str,
     rows: &[&Axis],
     workers: i64,

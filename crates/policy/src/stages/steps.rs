@@ -2,12 +2,12 @@
 
 use tensorwright_schedule::placement::{is_inlined_by_default, store_of};
 use tensorwright_schedule::primitives::{Fuse, Inline, Primitive, Reorder, stages};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 use tensorwright_space::Rejection;
 
 /// Applies a step; returns which primitive refuses it, and why.
 pub(crate) fn apply(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     primitive: impl Into<Primitive>,
 ) -> Result<(), Rejection> {
@@ -19,7 +19,7 @@ pub(crate) fn apply(
 
 /// Fuses the first two of at least two loops of a stage; the fused loop replaces them in the list.
 pub(crate) fn fuse_first(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     loops: &mut Vec<String>,
 ) -> Result<(), Rejection> {
@@ -33,13 +33,13 @@ pub(crate) fn fuse_first(
 }
 
 /// Reorders the loops of a stage, if the order changes; returns whether they are in that order.
-pub(crate) fn order(draft: &mut Draft, stage: &str, order: Vec<String>) -> bool {
+pub(crate) fn order(draft: &mut ScheduleState, stage: &str, order: Vec<String>) -> bool {
     draft.loop_names(stage) == order || draft.step(stage, Reorder::new(order))
 }
 
 /// Reorders some adjacent loops of a stage, if the order changes.
 pub(crate) fn order_own(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     order: Vec<String>,
 ) -> Result<(), Rejection> {
@@ -51,7 +51,7 @@ pub(crate) fn order_own(
 }
 
 /// Inlines the stages that schedules inline by default.
-pub(crate) fn inline_by_default(draft: &mut Draft) {
+pub(crate) fn inline_by_default(draft: &mut ScheduleState) {
     for stage in stages(&draft.nest) {
         if let Some(store) = store_of(&draft.nest, &stage)
             && is_inlined_by_default(&draft.nest, store)

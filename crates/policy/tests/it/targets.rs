@@ -6,7 +6,7 @@ use tensorwright_pipeline::BeamOptions;
 use tensorwright_policy::{
     DefaultSchedule, Preset, ScheduleSpace, default_schedule, pipeline_schedules,
 };
-use tensorwright_schedule::{Draft, canonical};
+use tensorwright_schedule::{ScheduleState, canonical};
 
 const TEXT: &str = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
@@ -15,7 +15,7 @@ fn said(goal: &Goal) -> Vec<Option<TargetError>> {
     let program = Module::parse("f.tc", TEXT).unwrap();
     let program = program.bind("f", [("M", 32), ("N", 32), ("K", 32)]).unwrap();
     let full = Preset::Full.options();
-    let begun = Draft::new(canonical(&program));
+    let begun = ScheduleState::new(canonical(&program));
     vec![
         default_schedule(&program, goal).err(),
         DefaultSchedule::of(&program, goal).err(),

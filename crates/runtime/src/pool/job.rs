@@ -1,8 +1,8 @@
-//! What a run of the pool does: a body, and its iterations cut into shares and chunks.
+//! [`Job`]: one parallel loop, divided into shares and chunks.
 //!
-//! Every worker has a share of the iterations, always the same one for the same count, so that it
-//! finds in its caches what it left there. A share is taken in chunks, and a worker that has finished
-//! its own share helps with the others: on a noisy machine a static split waits for whichever core
+//! Every worker has a share of the iterations, always the same one for the same count, so it finds
+//! its earlier data in its caches. A share is processed in chunks, and a worker that has finished
+//! its own share helps with the others: on a noisy machine, a static split waits for whichever core
 //! was interrupted.
 
 use std::any::Any;
@@ -10,14 +10,14 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// What runs for a range of iterations on a worker.
+/// The body, called for a range of iterations on a worker.
 pub(super) type Body<'a> = dyn Fn(Range<i64>, usize) + Sync + 'a;
 
-/// Into how many chunks a share is cut, if it has that many iterations: enough that a stalled worker
-/// holds up little, few enough that claiming them (10 ns each) stays invisible.
+/// The number of chunks of a share, if it has that many iterations: enough that a stalled worker
+/// delays little, few enough that claiming them (10 ns each) is negligible.
 const CHUNKS: i64 = 16;
 
-/// One run of the pool. It lives on the stack of the caller, who waits for everybody to let go.
+/// One run of the pool. It lives on the stack of the caller, who waits for all workers.
 #[repr(align(64))]
 pub(super) struct Job<'a> {
     body: &'a Body<'a>,
@@ -31,8 +31,8 @@ impl<'a> Job<'a> {
         Self { body, count, workers: workers as i64, panic: Mutex::new(None) }
     }
 
-    /// Runs `body` on ranges from `claim`, which gives the number of a chunk of a share that nobody
-    /// else gets; numbers count up from zero.
+    /// Runs `body` on ranges from `claim`, which returns the number of an unclaimed chunk of a
+    /// share; numbers count up from zero.
     pub(super) fn work(&self, worker: usize, claim: impl Fn(usize) -> u32) {
         let all = || {
             let workers = self.workers as usize;
@@ -42,14 +42,14 @@ impl<'a> Job<'a> {
                 }
             }
         };
-        // The body is `Sync` and is not called again by this worker once it has panicked; what it
-        // shares with the caller is seen by the caller as it unwinds, as without a pool.
+        // The body is `Sync`, and this worker does not call it again after a panic. The caller sees
+        // its shared state while unwinding, as without a pool.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(all)) {
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(payload);
         }
     }
 
-    /// Continues in the caller a panic that happened in some worker.
+    /// Resumes a worker's panic in the caller.
     pub(super) fn finish(self) {
         if let Some(payload) = self.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(payload);
@@ -68,7 +68,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Part `number` of `0..count` cut into `parts` that differ by at most one in length.
+/// Part `number` of `0..count`, split into `parts` whose lengths differ by at most one.
 fn part(count: i64, parts: i64, number: i64) -> Range<i64> {
     let (length, longer) = (count / parts, count % parts);
     let begin = number * length + number.min(longer);

@@ -1,20 +1,20 @@
-//! [`Pool`]: threads for the parallel loops of kernels.
+//! [`Pool`]: a thread pool for the parallel loops of kernels.
 //!
-//! A kernel's parallel loop often lasts ten microseconds, so entering and leaving it may take tenths
-//! of one. The caller works too, as worker 0; helpers are pinned to processors of their own, spin for
-//! a short time when they have nothing to do, and then park. What happens on a crowded machine is the
-//! subject of `patience.rs`; how work is shared out, of `job.rs`; why there is no data race, of
-//! `slot.rs`. Measurements are in `docs/threads.md`.
+//! A kernel's parallel loop often lasts ten microseconds, so entering and leaving it must take less
+//! than one. The caller works too, as worker 0. Helpers are pinned to their own CPUs, spin for a
+//! short time when idle, and then park. `spin_policy.rs` handles oversubscribed machines, `job.rs`
+//! distributes work, and `slot.rs` explains why there is no data race. Measurements are in
+//! `docs/threads.md`.
 //!
-//! The caller never waits for a helper that has not begun: it takes over that helper's share, chunk by
-//! chunk, and withdraws the offer. A helper that is late (parked, or not given a processor) therefore
-//! costs its help, not more.
+//! The caller never waits for a helper that has not begun: it takes over that helper's share, chunk
+//! by chunk, and withdraws the offer. A late helper (parked, or descheduled) therefore only costs
+//! its help.
 #![allow(unsafe_code, reason = "implements the C interface of a pool")]
 
-mod family;
+mod fork_generation;
 mod job;
-mod patience;
 mod slot;
+mod spin_policy;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,16 +26,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
-use self::family::Family;
+use self::fork_generation::ForkGeneration;
 use self::job::{Body, Job};
-use self::patience::Patience;
 use self::slot::Slot;
+use self::spin_policy::SpinPolicy;
 use crate::{abi, affinity};
 
 /// The largest number of threads of a pool.
 pub const MAX_THREADS: usize = 1024;
 
-/// Threads that run parallel loops together with the thread that calls [`Pool::run`].
+/// Threads that run parallel loops together with the caller of [`Pool::run`].
 ///
 /// ```
 /// use std::sync::atomic::{AtomicI64, Ordering};
@@ -55,13 +55,13 @@ pub struct Pool {
     processors: Vec<Option<usize>>,
 }
 
-/// Why a pool cannot be made.
+/// The reason why a pool cannot be created.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PoolError {
     /// The number of threads is zero or more than [`MAX_THREADS`].
     Threads(usize),
-    /// The system refused to start a thread.
+    /// The system failed to start a thread.
     Spawn(io::Error),
 }
 
@@ -85,17 +85,17 @@ impl std::error::Error for PoolError {
     }
 }
 
-/// What the threads of a pool share. The C interface comes first: a pointer to it is a pointer to
-/// all of this.
+/// The shared state of a pool. The C interface comes first: a pointer to it is also a pointer to
+/// the whole.
 #[repr(C)]
 struct Shared {
     abi: abi::Pool,
-    patience: Patience,
-    /// The process that the helpers live in.
-    family: Family,
+    spin_policy: SpinPolicy,
+    /// The process of the helper threads.
+    generation: ForkGeneration,
     /// Whether some thread is in `run`.
     busy: AtomicBool,
-    /// By processor: whether a helper is pinned to it.
+    /// For each CPU, whether a helper is pinned to it.
     taken: Vec<bool>,
     /// One per worker; that of worker 0 is only a cursor.
     slots: Vec<Slot>,
@@ -103,8 +103,8 @@ struct Shared {
     threads: OnceLock<Vec<thread::Thread>>,
 }
 
-/// Which worker of which pool the current thread is, while it runs a task. The pool is known by its
-/// address, which is never followed.
+/// The pool and worker number of the current thread, while it runs a task. The pool is identified
+/// by its address, which is never dereferenced.
 #[derive(Clone, Copy)]
 struct Role {
     pool: *const Shared,
@@ -116,13 +116,13 @@ thread_local! {
 }
 
 impl Pool {
-    /// A pool of `threads` threads, one of which is whoever calls [`Pool::run`].
+    /// A pool of `threads` threads, one of which is the caller of [`Pool::run`].
     ///
-    /// Helpers are pinned to distinct processors of the calling thread's affinity mask, not to the
-    /// one it is on. If there are fewer processors than threads, nobody is pinned and nobody spins.
+    /// Helpers are pinned to distinct CPUs of the calling thread's affinity mask, except the one it
+    /// runs on. If there are fewer CPUs than threads, no thread is pinned and none spins.
     ///
     /// # Errors
-    /// If the number of threads is out of range, or the system refuses to start one.
+    /// The number of threads is out of range, or the system fails to start one.
     pub fn new(threads: usize) -> Result<Self, PoolError> {
         if !(1..=MAX_THREADS).contains(&threads) {
             return Err(PoolError::Threads(threads));
@@ -132,8 +132,8 @@ impl Pool {
         let available = thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             abi: abi::Pool { run: run_abi, workers: threads as i32 },
-            patience: Patience::new(threads <= available),
-            family: Family::here(),
+            spin_policy: SpinPolicy::new(threads <= available),
+            generation: ForkGeneration::here(),
             busy: AtomicBool::new(false),
             taken: taken(&processors),
             slots: (0..threads).map(|_| Slot::new()).collect(),
@@ -141,7 +141,7 @@ impl Pool {
         });
         let mut pool = Self { shared, helpers: Vec::new(), processors };
         for worker in 1..threads {
-            // If this fails, dropping the unfinished pool ends the helpers that exist.
+            // If this fails, dropping the unfinished pool ends the existing helpers.
             pool.helpers.push(pool.spawn(worker).map_err(PoolError::Spawn)?);
         }
         let threads = pool.helpers.iter().map(|helper| helper.thread().clone()).collect();
@@ -149,8 +149,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The pool of `threads` threads that all who ask for one of this size share. It ends with the
-    /// last of them.
+    /// A process-wide shared pool of `threads` threads. It ends with its last user.
     ///
     /// # Errors
     /// As [`Pool::new`].
@@ -158,7 +157,7 @@ impl Pool {
         static POOLS: Mutex<BTreeMap<usize, Weak<Pool>>> = Mutex::new(BTreeMap::new());
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         let found = pools.get(&threads).and_then(Weak::upgrade);
-        if let Some(pool) = found.filter(|pool| pool.shared.family.is_here()) {
+        if let Some(pool) = found.filter(|pool| pool.shared.generation.is_here()) {
             return Ok(pool);
         }
         let pool = Arc::new(Self::new(threads)?);
@@ -172,46 +171,45 @@ impl Pool {
         self.shared.slots.len()
     }
 
-    /// The processor that is set aside for each worker, where threads can be pinned and there are
-    /// enough processors. Worker 0 is the caller, which only [`Pool::pin_caller`] pins.
+    /// The CPU of each worker, if threads can be pinned and there are enough CPUs. Worker 0 is the
+    /// caller, which only [`Pool::pin_caller`] pins.
     #[must_use]
     pub fn processors(&self) -> &[Option<usize>] {
         &self.processors
     }
 
-    /// Whether threads park at once at the moment, because the machine has fewer processors than the
-    /// pool has threads, or because spinning threads were descheduled a short while ago.
+    /// Whether threads currently park at once, because the machine has fewer CPUs than the pool has
+    /// threads, or because spinning threads were descheduled recently.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.shared.patience.is_crowded()
+        self.shared.spin_policy.is_crowded()
     }
 
-    /// Pins the calling thread to the processor that is set aside for worker 0, until the guard is
-    /// dropped: for measurements.
+    /// Pins the calling thread to the CPU of worker 0 until the guard is dropped: for measurements.
     ///
     /// # Errors
-    /// If there is no such processor or the system refuses.
+    /// There is no such CPU, or the system refuses.
     pub fn pin_caller(&self) -> io::Result<affinity::Pin> {
         let processor = self.processors.first().copied().flatten();
         affinity::pin(processor.ok_or(io::ErrorKind::Unsupported)?)
     }
 
-    /// Calls `body` with ranges that cover `0..count` once, in the workers at the same time, and
-    /// returns when all are done. The second argument is the worker, below [`Pool::workers`]; no two
-    /// calls with the same worker overlap.
+    /// Calls `body` with ranges that cover `0..count` once, on all workers concurrently, and
+    /// returns when all are done. The second argument is the worker, below [`Pool::workers`]; no
+    /// two calls with the same worker overlap.
     ///
-    /// A run inside a task, or while another thread uses the pool, or in a process that was forked from
-    /// the pool's, happens in the calling thread
-    /// alone; inside a task of this pool with that task's worker number, otherwise as worker 0.
+    /// A nested run, a run while another thread uses the pool, and a run in a forked process use
+    /// the calling thread only: inside a task of this pool with that task's worker number,
+    /// otherwise as worker 0.
     ///
     /// # Panics
-    /// If `body` panics, with the first panic. Iterations that had not begun may then be left out.
+    /// If `body` panics, with the first panic. Iterations that had not begun may then be skipped.
     pub fn run(&self, count: i64, body: &(dyn Fn(Range<i64>, usize) + Sync)) {
         self.shared.run(count, body);
     }
 
-    /// This pool for a kernel. The pointer is valid while the pool lives, and may be used by several
-    /// threads.
+    /// The C interface of this pool, for kernels. The pointer is valid while the pool lives, and
+    /// several threads may use it.
     #[must_use]
     pub fn as_abi(&self) -> *mut abi::Pool {
         Arc::as_ptr(&self.shared).cast_mut().cast()
@@ -221,25 +219,25 @@ impl Pool {
         let shared = Arc::clone(&self.shared);
         let processor = self.processors.get(worker).copied().flatten();
         thread::Builder::new().name(format!("tensorwright-{worker}")).spawn(move || {
-            // Unpinned, the thread works just as well, only less regularly.
+            // Without pinning, the thread works as well, but its timing varies more.
             let _pin = processor.map(affinity::pin);
             ROLE.set(Some(Role { pool: Arc::as_ptr(&shared), worker }));
             let slot = &shared.slots[worker];
-            while slot.serve(&shared.patience, |job| shared.work(job, worker)) {}
+            while slot.serve(&shared.spin_policy, |job| shared.work(job, worker)) {}
         })
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        if !self.shared.family.is_here() {
+        if !self.shared.generation.is_here() {
             return;
         }
         for (slot, helper) in self.shared.slots[1..].iter().zip(&self.helpers) {
             slot.quit(helper.thread());
         }
         for helper in self.helpers.drain(..) {
-            // A helper catches the panics of its tasks; if it died of anything else, it is gone.
+            // A helper catches the panics of its tasks; if it ended for another reason, it is gone.
             let _ = helper.join();
         }
     }
@@ -261,7 +259,7 @@ impl Shared {
             let worker = if std::ptr::eq(role.pool, self) { role.worker } else { 0 };
             return body(0..count, worker);
         }
-        let alone = count == 1 || self.slots.len() == 1 || !self.family.is_here();
+        let alone = count == 1 || self.slots.len() == 1 || !self.generation.is_here();
         if alone || self.busy.swap(true, Ordering::Acquire) {
             return body(0..count, 0);
         }
@@ -273,14 +271,15 @@ impl Shared {
         job.finish();
     }
 
-    /// Does not unwind: panics of tasks are kept in the job. The job is free of borrowers afterwards.
+    /// Never unwinds: the job keeps the panics of tasks. Afterwards no worker borrows the job.
     fn fork_join(&self, job: &Job<'_>) {
         let threads = self.threads.get().map_or(&[][..], Vec::as_slice);
         let here = affinity::current().and_then(|processor| self.taken.get(processor));
         if here == Some(&true) {
-            self.patience.report_collision();
+            self.spin_policy.report_collision();
         }
-        // All cursors before the first offer: a helper may look at any share as soon as it runs.
+        // Resets all cursors before the first offer, because a running helper may look at any
+        // share.
         for slot in &self.slots {
             slot.reset();
         }
@@ -289,7 +288,7 @@ impl Shared {
         }
         self.work(job, 0);
         for slot in &self.slots[1..] {
-            slot.join(&self.patience);
+            slot.join(&self.spin_policy);
         }
     }
 
@@ -298,7 +297,7 @@ impl Shared {
     }
 }
 
-/// A processor for each worker, if there are enough: first the one that the caller is on.
+/// A CPU for each worker, if there are enough, starting with the caller's.
 fn place(threads: usize) -> Vec<Option<usize>> {
     let mut allowed = affinity::allowed();
     if allowed.len() < threads {
@@ -311,7 +310,7 @@ fn place(threads: usize) -> Vec<Option<usize>> {
     allowed.into_iter().take(threads).map(Some).collect()
 }
 
-/// By processor: whether a helper is placed on it.
+/// For each CPU, whether a helper uses it.
 fn taken(processors: &[Option<usize>]) -> Vec<bool> {
     let helpers = || processors.iter().skip(1).flatten().copied();
     let mut taken = vec![false; helpers().max().map_or(0, |last| last + 1)];
@@ -319,10 +318,10 @@ fn taken(processors: &[Option<usize>]) -> Vec<bool> {
     taken
 }
 
-/// A C context, which the kernel's author promises may be used by all workers.
+/// A C context, which all workers may use, as the kernel's author guarantees.
 struct Context(*mut c_void);
 
-// SAFETY: whoever calls `abi::Pool::run` promises that the task may be called with this context from
+// SAFETY: callers of `abi::Pool::run` guarantee that the task may be called with this context from
 // several threads at once; the pointer itself is only passed on.
 unsafe impl Sync for Context {}
 

@@ -1,4 +1,4 @@
-//! The place where the caller and one helper meet: a state in a single atomic word.
+//! [`Slot`]: synchronizes the caller and one helper with one atomic word.
 //!
 //! ```text
 //!            offer                 accept                  finish
@@ -8,14 +8,14 @@
 //!    '---- sleep ----> PARKED                                     finish
 //! ```
 //!
-//! The helper moves by accept, finish and sleep, the caller by offer, withdraw and await. Since every
-//! move is one atomic read-modify-write of the same word, no wake-up can be lost: whoever makes a
-//! move learns from the former state whether the other side sleeps, and then wakes it.
+//! The helper performs accept, finish and sleep; the caller performs offer, withdraw and await.
+//! Every transition is one atomic read-modify-write of the same word, so no wake-up is lost: each
+//! side learns from the former state whether the other one sleeps, and then wakes it.
 //!
-//! Memory ordering. Whatever the caller wrote before `offer` (the job, the reset cursors, the data
-//! that the body reads) is seen by the helper after `accept`: release and acquire on the state. What
-//! the helper wrote while running is seen by the caller after `join`: release in `finish`, acquire in
-//! `join`. A helper looks at a job only between accept and finish, and the caller returns only when
+//! Memory ordering. All writes of the caller before `offer` (the job, the reset cursors, the data
+//! that the body reads) are visible to the helper after `accept`: release and acquire on the state.
+//! The helper's writes are visible to the caller after `join`: release in `finish`, acquire in
+//! `join`. A helper accesses a job only between accept and finish, and the caller returns only when
 //! the state is neither OFFERED nor RUNNING nor AWAITED, so the job outlives its use. Cursors are
 //! relaxed: read-modify-writes of one word are totally ordered, which is all that claiming needs.
 #![allow(unsafe_code, reason = "follows a pointer to the caller's stack while the caller waits")]
@@ -26,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 
 use super::job::Job;
-use super::patience::Patience;
+use super::spin_policy::SpinPolicy;
 
 const IDLE: u32 = 0;
 const PARKED: u32 = 1;
@@ -35,16 +35,16 @@ const RUNNING: u32 = 3;
 const AWAITED: u32 = 4;
 const QUIT: u32 = 5;
 
-/// Where the caller and one helper meet, and how much of the helper's share is claimed.
+/// The shared state of the caller and one helper, and the claimed part of the helper's share.
 ///
-/// All that an offer changes is in one cache line, which travels once to the helper; two lines per
-/// slot, because some processors fetch them in pairs.
+/// All data of an offer are in one cache line, which travels once to the helper. A slot has two
+/// lines, because some CPUs fetch them in pairs.
 #[repr(align(128))]
 pub(super) struct Slot {
     state: AtomicU32,
     cursor: AtomicU32,
     job: AtomicPtr<Job<'static>>,
-    /// Who waits, when the state is AWAITED.
+    /// The waiting thread, if the state is AWAITED.
     waiter: Mutex<Option<Thread>>,
 }
 
@@ -58,18 +58,18 @@ impl Slot {
         }
     }
 
-    /// Makes all of the share of this slot's worker available. Only between runs.
+    /// Makes the whole share of this slot's worker available. Only between runs.
     pub(super) fn reset(&self) {
         self.cursor.store(0, Ordering::Relaxed);
     }
 
-    /// Claims the next chunk of the share; numbers past the end are the end.
+    /// Claims the next chunk of the share; numbers past the last chunk mean the end.
     pub(super) fn claim(&self) -> u32 {
         self.cursor.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Offers a job to the helper and wakes it if it sleeps. The caller must `join` before the job
-    /// ends its life.
+    /// Offers a job to the helper and wakes it if it sleeps. The caller must `join` before the
+    /// job's lifetime ends.
     pub(super) fn offer(&self, job: &Job<'_>, helper: &Thread) {
         self.job.store(ptr::from_ref(job).cast_mut().cast(), Ordering::Relaxed);
         if self.state.swap(OFFERED, Ordering::AcqRel) == PARKED {
@@ -77,13 +77,13 @@ impl Slot {
         }
     }
 
-    /// Waits until the helper is done with the job. An offer that was not accepted is withdrawn.
-    pub(super) fn join(&self, patience: &Patience) {
+    /// Waits until the helper is done with the job. An unaccepted offer is withdrawn.
+    pub(super) fn join(&self, spin_policy: &SpinPolicy) {
         if self.exchange(OFFERED, IDLE) {
             return;
         }
         let done = || !matches!(self.state.load(Ordering::Acquire), RUNNING | AWAITED);
-        if patience.spin(done) {
+        if spin_policy.spin(done) {
             return;
         }
         *self.waiter.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
@@ -93,10 +93,10 @@ impl Slot {
         }
     }
 
-    /// Waits for an offer and runs `work` on it; `false` if the pool is being dropped instead.
-    pub(super) fn serve(&self, patience: &Patience, work: impl FnOnce(&Job<'_>)) -> bool {
+    /// Waits for an offer and runs `work` on it; `false` if the pool is being dropped.
+    pub(super) fn serve(&self, spin_policy: &SpinPolicy, work: impl FnOnce(&Job<'_>)) -> bool {
         loop {
-            patience.spin(|| self.state.load(Ordering::Relaxed) != IDLE);
+            spin_policy.spin(|| self.state.load(Ordering::Relaxed) != IDLE);
             if self.exchange(OFFERED, RUNNING) {
                 break;
             }
@@ -115,7 +115,7 @@ impl Slot {
         true
     }
 
-    /// Tells the helper to end.
+    /// Tells the helper to exit.
     pub(super) fn quit(&self, helper: &Thread) {
         self.state.store(QUIT, Ordering::Release);
         helper.unpark();

@@ -1,8 +1,8 @@
-//! Memory bandwidth of one core: the roof of every kernel that computes little.
+//! Memory bandwidth of one core: the roofline of memory-bound kernels.
 //!
-//! A sample must be short, but a buffer beyond the caches takes many milliseconds to walk. So a sample
-//! handles a window of the buffer and the next sample the next window: by the time a window comes
-//! round again, it has left the caches if the buffer is larger than they are.
+//! A sample must be short, but traversing a buffer larger than the caches takes many milliseconds.
+//! So each sample processes the next window of the buffer. When a window is reached again, it has
+//! left the caches if the buffer is larger than they are.
 #![allow(unsafe_code, reason = "wide loads, in functions compiled for features that were detected")]
 
 use std::hint::black_box;
@@ -11,21 +11,22 @@ use std::ops::Range;
 use super::{Probe, Sample, calibrate, timed};
 use crate::{AlignedBuffer, AllocError};
 
-/// What windows are made of: a small page.
+/// The unit of windows: a small page.
 const BLOCK: usize = 4096;
 
-/// How far a walk through a buffer has come, in blocks.
+/// The position in a buffer, in blocks.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     blocks: usize,
     next: usize,
     total: usize,
-    /// How often a sample handles its window; more than once only if the window is all of it.
+    /// The number of passes over the window per sample; more than one only if it is the whole
+    /// buffer.
     passes: usize,
 }
 
 impl Window {
-    /// Calibrates `visit`, which handles some blocks.
+    /// Calibrates the window size with `visit`, which processes some blocks.
     fn new(total: usize, visit: impl Fn(Range<usize>)) -> Self {
         let blocks = calibrate(total, |blocks| visit(0..blocks));
         let whole = |passes| (0..passes).for_each(|_| visit(0..total));
@@ -33,7 +34,7 @@ impl Window {
         Self { blocks, next: 0, total, passes }
     }
 
-    /// The blocks of the next sample, as a range of bytes.
+    /// The next window, as a range of bytes.
     fn advance(&mut self) -> Range<usize> {
         if self.next + self.blocks > self.total {
             self.next = 0;
@@ -49,7 +50,7 @@ fn whole_blocks(bytes: usize) -> Result<usize, AllocError> {
     bytes.max(1).checked_next_multiple_of(BLOCK).ok_or(AllocError { bytes })
 }
 
-/// The rate at which one core reads memory.
+/// The read bandwidth of one core.
 #[derive(Debug)]
 pub struct ReadBandwidth {
     buffer: AlignedBuffer,
@@ -58,14 +59,14 @@ pub struct ReadBandwidth {
 }
 
 impl ReadBandwidth {
-    /// Reads a buffer of `bytes`, rounded up to a page. Several times the last cache for memory
-    /// bandwidth, less for that of a cache.
+    /// Reads a buffer of `bytes`, rounded up to a page. Use several times the last-level cache for
+    /// memory bandwidth, less for that of a cache.
     ///
     /// # Errors
-    /// If the buffer cannot be had.
+    /// The buffer cannot be allocated.
     pub fn new(bytes: usize) -> Result<Self, AllocError> {
         let mut buffer = AlignedBuffer::new(whole_blocks(bytes)?)?;
-        // Written, so that the pages are not all the same page of zeros.
+        // Writes the buffer, so that pages are not all the same zero page.
         buffer.as_bytes_mut().fill(1);
         let sum = widest_sum();
         let words = buffer.as_slice::<u64>();
@@ -92,7 +93,7 @@ impl Probe for ReadBandwidth {
     }
 }
 
-/// The rate at which one core copies memory; bytes read and written both count.
+/// The copy bandwidth of one core; bytes read and written both count.
 #[derive(Debug)]
 pub struct CopyBandwidth {
     source: AlignedBuffer,
@@ -104,7 +105,7 @@ impl CopyBandwidth {
     /// Copies a buffer of `bytes`, rounded up to a page, to another one.
     ///
     /// # Errors
-    /// If the buffers cannot be had.
+    /// The buffers cannot be allocated.
     pub fn new(bytes: usize) -> Result<Self, AllocError> {
         let bytes = whole_blocks(bytes)?;
         let (mut source, mut target) = (AlignedBuffer::new(bytes)?, AlignedBuffer::new(bytes)?);
@@ -138,13 +139,13 @@ impl Probe for CopyBandwidth {
     }
 }
 
-/// Sums in plain Rust: integer addition may be reordered, so the compiler vectorises it.
+/// A sum in plain Rust: integer addition may be reordered, so the compiler vectorizes it.
 fn sum_portable(words: &[u64]) -> u64 {
     words.iter().fold(0, |sum, &word| sum.wrapping_add(word))
 }
 
-/// A function that sums words with vectors of `$lanes` words, in several streams: prefetchers follow
-/// each of them, and memory pages are opened by several at a time.
+/// Sums words with vectors of `$lanes` words, in several streams, which use more prefetchers and
+/// open memory pages.
 #[cfg(target_arch = "x86_64")]
 macro_rules! sum_loop {
     ($name:ident, $lanes:literal, $zero:path, $load:path, $add:path, $store:path, $feature:literal) => {
@@ -154,7 +155,8 @@ macro_rules! sum_loop {
             let stream = words.len() / STREAMS / step * step;
             let streams: [&[u64]; STREAMS] =
                 std::array::from_fn(|number| &words[number * stream..(number + 1) * stream]);
-            // One flat array and one loop over it: the compiler then keeps all sums in registers.
+            // One flat array and one loop over it, so that the compiler keeps all sums in
+            // registers.
             let mut sums = [$zero(); STREAMS * UNROLL];
             for at in (0..stream).step_by(step) {
                 for (number, sum) in sums.iter_mut().enumerate() {
@@ -184,10 +186,10 @@ mod vector {
 
     use super::sum_portable;
 
-    /// Streams that are read at the same time.
+    /// The streams that are read concurrently.
     const STREAMS: usize = 4;
 
-    /// Vectors that are read from a stream before the next one has its turn.
+    /// The vectors that are read from a stream before the next stream.
     const UNROLL: usize = 4;
 
     sum_loop!(
@@ -225,7 +227,7 @@ mod vector {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod vector {
-    /// The compiler's own vectors are as wide as this architecture's.
+    /// The compiler's default vectors have the full width of this architecture.
     pub(super) fn sums() -> Vec<fn(&[u64]) -> u64> {
         Vec::new()
     }

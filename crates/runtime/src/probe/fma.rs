@@ -1,13 +1,13 @@
-//! The peak of fused multiply-adds: the roof of every dense kernel.
+//! Peak rate of fused multiply-adds: the roofline of compute-bound kernels.
 //!
-//! Independent accumulators hide the latency of an FMA: four cycles at two per cycle need eight, and
-//! more leave room for a hiccup. All of them, and two operands, stay in registers. Multiplying by a
-//! number just below one and adding a small one keeps values normal, as denormals would be slow.
+//! Independent accumulators hide the latency of an FMA: four cycles at two per cycle need eight,
+//! and more leave slack. All of them, and two operands, stay in registers. Multiplying by a number
+//! just below one and adding a small one avoids denormals, which would be slow.
 #![allow(unsafe_code, reason = "calls functions compiled for features that were detected")]
 
 use super::{Probe, Sample, calibrate, timed};
 
-/// The rate of fused multiply-adds of one core, with the widest vectors it has.
+/// The FMA rate of one core, with its widest vectors.
 #[derive(Debug)]
 pub struct FmaPeak {
     kernel: Kernel,
@@ -15,7 +15,7 @@ pub struct FmaPeak {
     rounds: usize,
 }
 
-/// A loop of FMAs: how many operations a round does, and the loop.
+/// A loop of FMAs, and its operations per round.
 #[derive(Clone, Copy, Debug)]
 struct Kernel {
     flops_per_round: usize,
@@ -141,7 +141,7 @@ mod vector {
     }
 }
 
-/// Without a known vector unit: multiplications and additions that the compiler may vectorise.
+/// Without a known vector unit: multiplications and additions that the compiler may vectorize.
 mod portable {
     use std::hint::black_box;
     use std::ops::{Add, Mul};
@@ -166,7 +166,7 @@ mod portable {
 }
 
 impl Kernel {
-    /// The kernels that this machine can run, for single and double precision, widest vectors first.
+    /// The kernels that this machine can run, in single and double precision, widest vectors first.
     fn all() -> Vec<(Self, Self)> {
         let mut kernels = vector::kernels();
         kernels.push(portable::KERNELS);

@@ -1,41 +1,41 @@
-//! Probes: what the machine can do at this moment.
+//! Probes: short benchmarks of the machine's current speed.
 //!
-//! "So many percent of peak" means little if the peak is from a data sheet: clocks change with heat
-//! and with vector width, and virtual machines share their cores. A [`Probe`] is a short fixed piece
-//! of work, a tenth of a millisecond or two, that saturates one resource; [`crate::timing`] runs it
-//! between the samples of a kernel and compares the two at the same moment.
+//! A percentage of a data sheet's peak means little: clocks change with heat and vector width, and
+//! virtual machines share their cores. A [`Probe`] is a short fixed workload of one or two tenths
+//! of a millisecond that saturates one resource. [`crate::timing`] interleaves it with the samples
+//! of a kernel and compares the two at the same moment.
 
 mod bandwidth;
+mod concurrent;
 mod fma;
-mod together;
 
 use std::time::{Duration, Instant};
 
 pub use self::bandwidth::{CopyBandwidth, ReadBandwidth};
+pub use self::concurrent::ConcurrentProbes;
 pub use self::fma::FmaPeak;
-pub use self::together::Together;
 use crate::AllocError;
 use crate::timing::stats::quantile;
 
-/// How long one sample of a probe should take: long against the clock's resolution, short against the
-/// time for which a machine stays the same.
+/// The target duration of a sample: long compared to the clock's resolution, short compared to the
+/// time scale on which a machine's speed changes.
 pub(crate) const SAMPLE: Duration = Duration::from_micros(150);
 
-/// A short, fixed piece of work that saturates one resource of one core.
+/// A short, fixed workload that saturates one resource of one core.
 pub trait Probe {
-    /// What is measured, and in what unit, as in `f32 FMA peak, GFLOP/s`.
+    /// The quantity and its unit, as in `f32 FMA peak, GFLOP/s`.
     fn name(&self) -> &'static str;
 
-    /// Does the work once, in about 0.15 milliseconds.
+    /// Runs the workload once, in about 0.15 milliseconds.
     fn run_once(&mut self) -> Sample;
 }
 
 /// One run of a probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// How long it took.
+    /// The duration.
     pub nanoseconds: f64,
-    /// How much was done: floating-point operations or bytes.
+    /// The work: floating-point operations or bytes.
     pub work: f64,
 }
 
@@ -62,7 +62,7 @@ pub fn fma_peak_f64(duration: Duration) -> f64 {
 /// The rate in GB/s at which one core reads a buffer of `bytes`, from `duration` of samples.
 ///
 /// # Errors
-/// If the buffer cannot be had.
+/// The buffer cannot be allocated.
 pub fn read_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocError> {
     Ok(sustained(&mut ReadBandwidth::new(bytes)?, duration))
 }
@@ -70,14 +70,14 @@ pub fn read_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocErro
 /// The rate in GB/s at which one core copies a buffer of `bytes`, counting bytes read and bytes
 /// written, from `duration` of samples.
 ///
-/// # Errors
+/// The buffers cannot be allocated.
 /// If the buffers cannot be had.
 pub fn copy_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocError> {
     Ok(sustained(&mut CopyBandwidth::new(bytes)?, duration))
 }
 
-/// The upper quartile of a probe's rates over some time: what it does when it is left alone, without
-/// the one sample that was luckier than any kernel can hope to be.
+/// The upper quartile of a probe's rates over some time: its undisturbed speed, without the
+/// luckiest samples.
 #[must_use]
 pub fn sustained(probe: &mut dyn Probe, duration: Duration) -> f64 {
     let start = Instant::now();
@@ -88,17 +88,17 @@ pub fn sustained(probe: &mut dyn Probe, duration: Duration) -> f64 {
     quantile(&mut rates, 0.75)
 }
 
-/// Times one piece of work. Never zero, so that rates are finite.
+/// Times one workload. Never zero, so rates are finite.
 fn timed(work: f64, body: impl FnOnce()) -> Sample {
     let start = Instant::now();
     body();
     Sample { nanoseconds: (start.elapsed().as_nanos() as f64).max(1.0), work }
 }
 
-/// The number of units (at least one, at most `limit`) after which `body` takes [`SAMPLE`].
+/// The units of work (at least one, at most `limit`) for which `body` takes [`SAMPLE`].
 ///
-/// The best of three trials counts: an interruption during calibration would make every later sample
-/// too short.
+/// The best of three trials counts: an interruption during calibration would make every later
+/// sample too short.
 fn calibrate(limit: usize, mut body: impl FnMut(usize)) -> usize {
     let mut units = 1;
     loop {

@@ -1,4 +1,4 @@
-//! The pool covers every iteration once, survives panics, nests, and serves C.
+//! Tests of the pool: coverage, panics, nesting, and the C interface.
 #![allow(unsafe_code, reason = "calls the C interface as a kernel does")]
 
 use std::ffi::c_void;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::pool::MAX_THREADS;
 use crate::{Pool, PoolError};
 
-/// How often each iteration of a run was done.
+/// The number of times that each iteration ran.
 fn coverage(pool: &Pool, count: i64) -> Vec<u32> {
     let seen: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
     pool.run(count, &|range, worker| {
@@ -56,7 +56,7 @@ fn what_workers_write_is_seen_by_the_caller_and_the_next_run() {
     let pool = Pool::new(2).unwrap();
     let cells: Vec<AtomicI64> = (0..64).map(|_| AtomicI64::new(0)).collect();
     for round in 0..20_000 {
-        // Relaxed on purpose: only the pool's own ordering makes the former round visible.
+        // Relaxed on purpose: only the pool's own ordering makes the previous round visible.
         pool.run(64, &|range, _| {
             for iteration in range {
                 let mirror = &cells[63 - iteration as usize];
@@ -77,7 +77,7 @@ fn all_workers_take_part() {
     for _ in 0..50 {
         let barrier = Barrier::new(threads);
         let workers = AtomicUsize::new(0);
-        // Nobody passes before everybody has come: the caller cannot do it alone.
+        // All workers must arrive before any continues: the caller cannot do it alone.
         pool.run(threads as i64, &|_, worker| {
             workers.fetch_or(1 << worker, Relaxed);
             barrier.wait();

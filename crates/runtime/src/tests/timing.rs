@@ -1,4 +1,4 @@
-//! Measuring: what comes out is consistent, whatever the machine does meanwhile.
+//! Tests of timing: results are consistent under any load.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use crate::probe::{
     CopyBandwidth, FmaPeak, Probe, ReadBandwidth, Sample, copy_bandwidth, fma_peak, fma_peak_f64,
     read_bandwidth,
 };
-use crate::timing::{Options, compare, measure};
+use crate::timing::{TimingOptions, compare, measure};
 
-fn brief() -> Options {
+fn brief() -> TimingOptions {
     let brief = Duration::from_millis(3);
-    Options { warm_up: brief, minimum: brief, ..Options::default() }
+    TimingOptions { warm_up: brief, minimum: brief, ..TimingOptions::default() }
 }
 
-/// A probe that always does the same and counts its runs.
+/// A probe with constant work that counts its runs.
 struct Steady<'a>(&'a Cell<usize>);
 
 impl Probe for Steady<'_> {
@@ -31,7 +31,7 @@ impl Probe for Steady<'_> {
 #[test]
 fn the_probe_runs_around_every_sample() {
     let runs = Cell::new(0);
-    let options = Options { work: Some(1e6), ..brief() };
+    let options = TimingOptions { work: Some(1e6), ..brief() };
     let timing = measure(&mut || {}, Some(&mut Steady(&runs)), &options);
     assert_eq!(runs.get(), timing.samples.len() + 1);
     let probe = timing.probe.unwrap();
@@ -56,7 +56,7 @@ fn long_kernels_stop_at_the_maximum() {
         calls.set(calls.get() + 1);
         std::thread::sleep(Duration::from_millis(5));
     };
-    let options = Options { maximum: Duration::from_millis(1), ..brief() };
+    let options = TimingOptions { maximum: Duration::from_millis(1), ..brief() };
     let timing = measure(&mut slow, None, &options);
     assert_eq!((timing.batch, timing.samples.len()), (1, 1));
     assert!(calls.get() <= 3);
@@ -69,7 +69,7 @@ fn a_comparison_takes_turns() {
         order.borrow_mut().push(who);
         std::thread::sleep(Duration::from_millis(1));
     };
-    let options = Options { warm_up: Duration::ZERO, ..brief() };
+    let options = TimingOptions { warm_up: Duration::ZERO, ..brief() };
     let comparison = compare(&mut || note('a'), &mut || note('b'), &options);
     assert_eq!(comparison.a.samples.len(), comparison.b.samples.len());
     assert!(order.borrow().contains("abbaab"), "{order:?}");
@@ -106,7 +106,7 @@ fn every_probe_can_be_interleaved() {
         Box::new(CopyBandwidth::new(1 << 16).unwrap()),
     ];
     for probe in &mut probes {
-        let options = Options { work: Some(1.0), ..brief() };
+        let options = TimingOptions { work: Some(1.0), ..brief() };
         let timing = measure(&mut || {}, Some(probe.as_mut()), &options);
         assert!(timing.share_of_probe().unwrap() > 0.0, "{}", probe.name());
     }

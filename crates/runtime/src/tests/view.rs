@@ -1,8 +1,8 @@
-//! Views agree with index arithmetic on shapes of all kinds.
+//! Tests of views against index arithmetic on various shapes.
 
 use crate::{AlignedBuffer, Element, View, ViewError};
 
-/// The elements of a view by the definition of a stride.
+/// The elements of a view, computed by the definition of strides.
 fn by_definition<T: Element>(
     base: &[T],
     offset: usize,

@@ -1,10 +1,10 @@
 //! Timing a kernel on a noisy machine.
 //!
-//! Cores are shared with other machines, clocks change, interrupts come. Absolute times from different
-//! minutes do not compare. What does: a ratio of two things timed within the same millisecond. So
-//! [`measure`] runs a [probe](crate::probe) before and after every sample of the kernel and
-//! reports the kernel's share of the probe's rate, from those samples only around which the probe ran
-//! at its usual speed; and [`compare`] takes turns between two closures.
+//! Cores are shared with other machines, clocks change, interrupts occur, so absolute times from
+//! different minutes are not comparable. The ratio of two times within the same millisecond is. So
+//! [`measure`] runs a [probe](crate::probe) before and after every sample of the kernel. It reports
+//! the kernel's share of the probe's rate, using only samples around which the probe ran at its
+//! usual speed. [`compare`] alternates between two closures.
 
 pub mod paired;
 pub mod stats;
@@ -14,26 +14,27 @@ use std::time::{Duration, Instant};
 use self::stats::{median_and_spread, quantile};
 use crate::probe::Probe;
 
-/// How long and how finely to measure.
+/// TimingOptions of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// For how long to run before samples count.
+pub struct TimingOptions {
+    /// The warm-up time.
     pub warm_up: Duration,
-    /// For how long to take samples, at least.
+    /// The minimum time of sampling.
     pub minimum: Duration,
-    /// When to stop although there are fewer than [`least_samples`](Self::least_samples). A call
-    /// cannot be interrupted, so one that is longer exceeds it.
+    /// The time after which sampling stops even with fewer than
+    /// [`least_samples`](Self::least_samples). A single longer call exceeds it, because calls
+    /// cannot be interrupted.
     pub maximum: Duration,
-    /// How many samples to take, at least, if `maximum` allows.
+    /// The minimum number of samples, if `maximum` allows.
     pub least_samples: usize,
-    /// How long a sample should be, at least: shorter kernels are called several times per sample.
+    /// The minimum duration of a sample: shorter kernels are called several times per sample.
     pub sample: Duration,
-    /// What one call of the kernel does, in the unit of the probe (floating-point operations or
-    /// bytes). Without it there is no share of the probe.
+    /// The work of one call, in the unit of the probe (floating-point operations or bytes). Without
+    /// it, the share of the probe is not computed.
     pub work: Option<f64>,
 }
 
-impl Default for Options {
+impl Default for TimingOptions {
     fn default() -> Self {
         Self {
             warm_up: Duration::from_millis(50),
@@ -46,7 +47,7 @@ impl Default for Options {
     }
 }
 
-/// How long a kernel took.
+/// The timing of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -58,22 +59,23 @@ pub struct Timing {
     pub median_ns: f64,
     /// The shortest sample.
     pub min_ns: f64,
-    /// The distance between the quartiles, in units of the median.
+    /// The interquartile range, relative to the median.
     pub spread: f64,
-    /// What the probe says, if there was one.
+    /// The result of the probe, if there was one.
     pub probe: Option<ProbeTiming>,
 }
 
-/// What a probe did between the samples of a kernel.
+/// The result of a probe between the samples of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProbeTiming {
     /// The median of the probe's rates around the samples that count: GFLOP/s or GB/s.
     pub rate: f64,
-    /// How many samples count, because the probe ran at its usual speed before and after them.
+    /// The number of samples that count, because the probe ran at its usual speed before and after
+    /// them.
     pub kept: usize,
-    /// The median over these samples of the kernel's rate in units of the probe's rate at that
-    /// moment; needs [`Options::work`].
+    /// The median over these samples of the kernel's rate relative to the probe's rate at that
+    /// moment; needs [`TimingOptions::work`].
     pub share: Option<f64>,
 }
 
@@ -91,18 +93,18 @@ impl Timing {
     }
 }
 
-/// Two closures compared.
+/// A comparison of two closures.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// How long the first took.
+    /// The timing of the first.
     pub a: Timing,
-    /// How long the second took.
+    /// The timing of the second.
     pub b: Timing,
-    /// The median over pairs of samples, taken one right after the other, of the time of `a` divided
-    /// by that of `b`: above one, `b` is faster.
+    /// The median, over pairs of consecutive samples, of the time of `a` divided by that of `b`:
+    /// above one, `b` is faster.
     pub ratio: f64,
-    /// The distance between the quartiles of these ratios, in units of the median.
+    /// The interquartile range of these ratios, relative to the median.
     pub spread: f64,
 }
 
@@ -111,13 +113,13 @@ pub struct Comparison {
 /// ```
 /// use std::time::Duration;
 /// use tensorwright_runtime::probe::FmaPeak;
-/// use tensorwright_runtime::timing::{Options, measure};
+/// use tensorwright_runtime::timing::{TimingOptions, measure};
 ///
 /// let values = vec![1.0f32; 4096];
 /// let mut sum = || { std::hint::black_box(values.iter().sum::<f32>()); };
 /// let short = Duration::from_millis(2);
 /// let options =
-///     Options { warm_up: short, minimum: short, work: Some(4096.0), ..Options::default() };
+///     TimingOptions { warm_up: short, minimum: short, work: Some(4096.0), ..Default::default() };
 /// let timing = measure(&mut sum, Some(&mut FmaPeak::f32()), &options);
 /// assert!(timing.min_ns <= timing.median_ns);
 /// assert!(timing.share_of_probe().is_some());
@@ -125,7 +127,7 @@ pub struct Comparison {
 pub fn measure(
     kernel: &mut dyn FnMut(),
     mut probe: Option<&mut dyn Probe>,
-    options: &Options,
+    options: &TimingOptions,
 ) -> Timing {
     let batch = warm_up(kernel, options);
     let mut probe_rate = || probe.as_mut().map(|probe| probe.run_once().rate());
@@ -142,25 +144,25 @@ pub fn measure(
     timing
 }
 
-/// Times two closures in turns.
+/// Times two closures alternately.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tensorwright_runtime::timing::{Options, compare};
+/// use tensorwright_runtime::timing::{TimingOptions, compare};
 ///
 /// let run = |n: u64| { std::hint::black_box((0..n).fold(0, |x, y| std::hint::black_box(x ^ y))); };
 /// let short = Duration::from_millis(2);
-/// let options = Options { warm_up: short, minimum: short, ..Options::default() };
+/// let options = TimingOptions { warm_up: short, minimum: short, ..TimingOptions::default() };
 /// let comparison = compare(&mut || run(40_000), &mut || run(1_000), &options);
 /// assert!(comparison.ratio > 1.0);
 /// ```
-pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &Options) -> Comparison {
-    let half = Options { warm_up: options.warm_up / 2, ..*options };
+pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &TimingOptions) -> Comparison {
+    let half = TimingOptions { warm_up: options.warm_up / 2, ..*options };
     let (batch_a, batch_b) = (warm_up(a, &half), warm_up(b, &half));
     let (mut samples_a, mut samples_b) = (Vec::new(), Vec::new());
     let mut a_first = true;
     sample_for(options, || {
-        // Turns change, so that whatever drifts favours neither.
+        // The order alternates, so that drift favors neither.
         if a_first {
             samples_a.push(sample(a, batch_a));
         }
@@ -176,15 +178,15 @@ pub fn compare(a: &mut dyn FnMut(), b: &mut dyn FnMut(), options: &Options) -> C
     Comparison { a, b, ratio, spread }
 }
 
-/// Runs a kernel for a while; how many calls make a sample.
-fn warm_up(kernel: &mut dyn FnMut(), options: &Options) -> u64 {
+/// Warms up a kernel; returns the number of calls per sample.
+fn warm_up(kernel: &mut dyn FnMut(), options: &TimingOptions) -> u64 {
     let start = Instant::now();
     let target = options.sample.as_nanos() as f64;
     let mut batch = 1;
     let mut fastest = f64::INFINITY;
     loop {
         fastest = fastest.min(sample(kernel, batch));
-        // Grows step by step: the first call of a kernel can be far slower than all others.
+        // Grows stepwise: the first call of a kernel can be far slower than all others.
         let needed = (target / fastest).ceil().clamp(1.0, 1e12) as u64;
         let settled = batch >= needed.div_ceil(2);
         batch = needed.min(batch.saturating_mul(8));
@@ -203,8 +205,8 @@ fn sample(kernel: &mut dyn FnMut(), batch: u64) -> f64 {
     (start.elapsed().as_nanos() as f64).max(1.0) / batch as f64
 }
 
-/// Repeats `take` at least once, until there is enough.
-fn sample_for(options: &Options, mut take: impl FnMut()) {
+/// Repeats `take` at least once, until there are enough samples.
+fn sample_for(options: &TimingOptions, mut take: impl FnMut()) {
     let start = Instant::now();
     for taken in 1.. {
         take();
@@ -216,10 +218,10 @@ fn sample_for(options: &Options, mut take: impl FnMut()) {
     }
 }
 
-/// A probe at less than this share of its usual rate ran while the machine was doing something else.
+/// A probe below this fraction of its usual rate was disturbed.
 const USUAL: f64 = 0.93;
 
-/// Compares samples with the rates of the probe before and after each: `rates[i]` and `rates[i + 1]`.
+/// Relates samples to the rates of the probe before and after each: `rates[i]` and `rates[i + 1]`.
 fn judge(samples: &[f64], rates: &[f64], work: Option<f64>) -> ProbeTiming {
     let usual = quantile(&mut rates.to_vec(), 0.75);
     let around = || samples.iter().zip(rates.windows(2));
@@ -228,7 +230,7 @@ fn judge(samples: &[f64], rates: &[f64], work: Option<f64>) -> ProbeTiming {
         .map(|(&sample, rates)| (sample, rates.iter().sum::<f64>() / 2.0))
         .collect();
     if kept.is_empty() {
-        // The machine never was itself for long enough: all samples are as good as any.
+        // The machine was always disturbed: all samples are equally good.
         kept = around().map(|(&sample, rates)| (sample, rates.iter().sum::<f64>() / 2.0)).collect();
     }
     let mut kept_rates: Vec<f64> = kept.iter().map(|&(_, rate)| rate).collect();
@@ -241,17 +243,17 @@ fn judge(samples: &[f64], rates: &[f64], work: Option<f64>) -> ProbeTiming {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, judge, measure, sample_for, warm_up};
+    use super::{TimingOptions, judge, measure, sample_for, warm_up};
     use std::time::Duration;
 
-    fn brief() -> Options {
+    fn brief() -> TimingOptions {
         let brief = Duration::from_micros(500);
-        Options { warm_up: brief, minimum: brief, ..Options::default() }
+        TimingOptions { warm_up: brief, minimum: brief, ..TimingOptions::default() }
     }
 
     #[test]
     fn samples_next_to_a_slow_probe_do_not_count() {
-        // The third sample was taken while the machine was at half speed.
+        // The third sample ran at half speed.
         let samples = [10.0, 10.0, 20.0, 10.0, 10.0];
         let rates = [100.0, 100.0, 100.0, 50.0, 100.0, 100.0];
         let probe = judge(&samples, &rates, Some(500.0));
@@ -279,7 +281,7 @@ mod tests {
     #[test]
     fn one_sample_is_taken_even_if_there_is_no_time() {
         let mut taken = 0;
-        let options = Options { maximum: Duration::ZERO, ..Options::default() };
+        let options = TimingOptions { maximum: Duration::ZERO, ..TimingOptions::default() };
         sample_for(&options, || taken += 1);
         assert_eq!(taken, 1);
     }

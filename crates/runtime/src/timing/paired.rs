@@ -1,40 +1,41 @@
-//! Which of several kernels is faster than the incumbent, beyond what noise explains.
+//! Significance test: which kernels are faster than the incumbent.
 //!
-//! Kernels are timed in turns: a *round* is one sample of each, taken within the same moments. What
-//! counts is the ratio of two samples of one round, because a slow moment slows down both. The test is
-//! Wilcoxon's signed-rank test on the logarithms of these ratios ("Individual comparisons by ranking
-//! methods", 1945), one-sided and exact: it assumes nothing about the noise but that it would fall on
-//! either side alike. Rounds in which one of the two was interrupted are left out; whether a round is, is
-//! decided by the size of its logarithm and not by its sign, so the test stays exact. Several challengers
-//! have several chances to win by luck, so the level is divided by their number (Bonferroni).
+//! Kernels are timed alternately: a *round* is one sample of each, taken at about the same time.
+//! Only the ratio of two samples of one round matters, because a slow moment affects both. The test
+//! is Wilcoxon's signed-rank test on the logarithms of these ratios ("Individual comparisons by
+//! ranking methods", 1945), one-sided and exact: it only assumes that the noise is symmetric.
+//! Rounds with an interruption are dropped, judged by the size of the logarithm and not by its
+//! sign, so the test stays exact. With several challengers, the level is divided by their number
+//! (Bonferroni).
 //!
-//! With 2 % of noise and one sample in twenty interrupted, 24 rounds find a gain of 5 % nearly always.
+//! With 2 % of noise and one sample in twenty interrupted, 24 rounds nearly always detect a gain of
+//! 5 %.
 
 use super::stats::quantile;
 
-/// The chance that a challenger wins although all are equally fast.
+/// The probability that a challenger wins although all are equally fast.
 pub const LEVEL: f64 = 0.02;
 
-/// A round whose logarithm is so many times the median size of them all was interrupted.
+/// A round whose logarithm exceeds the median size by this factor was interrupted.
 const INTERRUPTED: f64 = 5.0;
 
-/// The most ratios that are ranked. More rounds are joined to so many groups of neighbours, each with
-/// the median of its ratios: disturbances that last for a few rounds then count once.
+/// The most ratios to rank. More rounds are merged into this number of groups of neighbors, each
+/// with the median of its ratios: disturbances that last for a few rounds then count once.
 const MOST_GROUPS: usize = 48;
 
-/// How a comparison in turns ended.
+/// The winner of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faster {
-    /// The place of the kernel that is faster than the incumbent.
+    /// The position of the kernel that is faster than the incumbent.
     pub place: usize,
     /// The median ratio of its samples to those of the incumbent, below one.
     pub ratio: f64,
-    /// The probability of such rounds if it were not faster.
+    /// The probability of these rounds if it were not faster (p-value).
     pub p_value: f64,
 }
 
-/// The fastest of those that are significantly faster than the incumbent; `None` if no kernel is.
-/// `rounds` has the samples of each kernel, one per round; a kernel without samples takes no part.
+/// The fastest of the kernels that are significantly faster than the incumbent; `None` if none is.
+/// `rounds` has the samples of each kernel, one per round; a kernel without samples is ignored.
 ///
 /// ```
 /// use tensorwright_runtime::timing::paired::{LEVEL, faster};
@@ -64,13 +65,13 @@ pub fn faster(rounds: &[Vec<f64>], incumbent: usize, level: f64) -> Option<Faste
     found.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
 
-/// The median ratio of the samples of two kernels in the same rounds: the one that [`faster`] decides
-/// by. `None` if there is no round that both took part in.
+/// The median ratio of the samples of two kernels in the same rounds, as [`faster`] uses it. `None`
+/// if they have no common round.
 ///
 /// ```
 /// use tensorwright_runtime::timing::paired::ratio;
 ///
-/// // Both slow down in the middle, and the first always takes half the time.
+/// Both slow down in the middle, and the first always takes half the time.
 /// let half = ratio(&[1.0, 3.0, 1.0], &[2.0, 6.0, 2.0]).expect("three rounds");
 /// assert!((half - 0.5).abs() < 1e-12);
 /// assert_eq!(ratio(&[], &[1.0]), None);
@@ -81,12 +82,12 @@ pub fn ratio(ours: &[f64], theirs: &[f64]) -> Option<f64> {
     (!ratios.is_empty()).then(|| median(&ratios))
 }
 
-/// The ratio in the middle, from logarithms.
+/// The median ratio, from logarithms.
 fn median(log_ratios: &[f64]) -> f64 {
     quantile(&mut log_ratios.to_vec(), 0.5).exp()
 }
 
-/// Logarithms of the ratios of rounds, joined to groups if there are many, without interrupted ones.
+/// Logarithms of the ratios of rounds, grouped if there are many, without interrupted ones.
 fn log_ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
     let pairs = ours.iter().zip(theirs);
     let ratios: Vec<f64> =
@@ -100,8 +101,8 @@ fn log_ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
     ratios
 }
 
-/// The probability that ratios which are as likely above as below one are as far below as these. Exact:
-/// among all ways to give the ranks signs, the share of those with at least this sum below.
+/// The p-value of ratios under the hypothesis that they are symmetric around one. Exact: among all
+/// sign assignments of the ranks, the fraction with at least this sum below one.
 fn p_value(log_ratios: &[f64]) -> f64 {
     let mut ratios: Vec<f64> = log_ratios.iter().copied().filter(|ratio| *ratio != 0.0).collect();
     ratios.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -109,7 +110,7 @@ fn p_value(log_ratios: &[f64]) -> f64 {
     let below = ratios.iter().zip(&ranks).filter(|(ratio, _)| **ratio < 0.0);
     let sum: usize = below.map(|(_, rank)| *rank).sum();
     let total: usize = ranks.iter().sum();
-    // The probability of every sum, one rank after the other.
+    // The distribution of the sum, computed rank by rank.
     let mut chances = vec![0.0; total + 1];
     chances[0] = 1.0;
     for rank in ranks {
@@ -121,7 +122,7 @@ fn p_value(log_ratios: &[f64]) -> f64 {
     chances[sum..].iter().sum::<f64>().min(1.0)
 }
 
-/// Twice the ranks of sorted values: values of one size share the mean of their ranks.
+/// Twice the ranks of sorted values: equal values share the mean of their ranks.
 fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
     let mut ranks = Vec::with_capacity(sorted.len());
     while let Some(value) = sorted.get(ranks.len()) {
@@ -136,7 +137,7 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Noise as virtual machines have it: 2 % all the time, and one sample in twenty interrupted.
+    /// The noise of virtual machines: 2 % always, and one sample in twenty interrupted.
     struct Noise(u64);
 
     impl Noise {
@@ -152,7 +153,7 @@ mod tests {
             seconds * (0.02 * normal).exp() * interrupted
         }
 
-        /// Rounds of kernels, on a machine whose speed drifts.
+        /// Rounds of kernels on a machine whose speed drifts.
         fn rounds(&mut self, kernels: &[f64], count: usize) -> Vec<Vec<f64>> {
             let mut rounds = vec![Vec::new(); kernels.len()];
             for _ in 0..count {
@@ -165,7 +166,8 @@ mod tests {
         }
     }
 
-    /// How many of a hundred comparisons declare which place the winner; the last counts those without.
+    /// How often each position wins in a hundred comparisons; the last entry counts those without a
+    /// winner.
     fn tries(kernels: &[f64], count: usize) -> Vec<usize> {
         let mut wins = vec![0; kernels.len() + 1];
         for seed in 0..100 {

@@ -1,6 +1,6 @@
-//! Medians and quartiles: means are useless on a machine that is sometimes interrupted.
+//! Medians and quartiles, which are robust against interruptions.
 
-/// The value below which a share `q` of the values lies (interpolated); NaN if there are none.
+/// The `q`-quantile of the values (interpolated); NaN if there are none.
 #[must_use]
 pub fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
@@ -12,8 +12,7 @@ pub fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[below] + (values[above] - values[below]) * share
 }
 
-/// The median and the distance between the quartiles in units of the median; both NaN if there are no
-/// values.
+/// The median, and the interquartile range relative to it; both NaN if there are no values.
 #[must_use]
 pub fn median_and_spread(values: &[f64]) -> (f64, f64) {
     let mut values = values.to_vec();

@@ -1,18 +1,18 @@
-//! Copying strided elements to dense memory.
+//! Copies strided elements to dense memory.
 //!
-//! What is contiguous in the source is copied in whole runs. Where the source is contiguous along
-//! another axis than the target (a transpose), both are walked in small tiles, so that each cache line
-//! of either is used fully while it is there.
+//! Contiguous runs of the source are copied as a whole. If the source is contiguous along another
+//! axis than the target (a transpose), both are traversed in small tiles, so each cache line is
+//! fully used while it is cached.
 
 /// The rows of a tile of a transpose, contiguous in the source: a cache line of 4-byte elements.
 const TILE_ROWS: usize = 16;
 
-/// The columns of a tile of a transpose, contiguous in the target. More than the rows, since each is
-/// likely to be on another page of the source, and writes of whole lines are then closer together.
+/// The columns of a tile of a transpose, contiguous in the target. More than the rows, because each
+/// row is likely on another page of the source, and writes of whole lines are then closer together.
 const TILE_COLUMNS: usize = 64;
 
-/// Copies elements of `SIZE` bytes in row-major order. `axes` are the extents and strides of at least
-/// one element; the element with all indices zero is `source[offset]`.
+/// Copies elements of `SIZE` bytes in row-major order. `axes` are the extents and strides of at
+/// least one element; the element with all indices zero is `source[offset]`.
 pub(super) fn gather<const SIZE: usize>(
     source: &[u8],
     offset: usize,
@@ -22,7 +22,7 @@ pub(super) fn gather<const SIZE: usize>(
     let (source, _) = source.as_chunks::<SIZE>();
     let (target, _) = target.as_chunks_mut::<SIZE>();
     let (columns, column_stride) = axes.pop().unwrap_or((1, 1));
-    // The innermost axis is dense in the target. If it is not dense in the source, rows go along the
+    // The innermost axis is dense in the target. If it is not dense in the source, rows go along an
     // axis that is, if there is one.
     let dense = axes.iter().position(|axis| axis.1 == 1).filter(|_| column_stride != 1);
     let row_axis = dense.unwrap_or(axes.len().saturating_sub(1));
@@ -79,7 +79,7 @@ impl Rows {
         }
     }
 
-    /// One by one.
+    /// Copies elements one by one.
     fn copy_elements<T: Copy>(
         &self,
         source: &[T],
@@ -99,7 +99,7 @@ impl Rows {
     }
 }
 
-/// Where `count` steps lead. That it is inside the slice was checked when the view was made.
+/// The position after `count` steps. The view's constructor checked that it is inside the slice.
 fn step(from: usize, count: usize, stride: isize) -> usize {
     from.wrapping_add_signed((count as isize).wrapping_mul(stride))
 }

@@ -1,9 +1,10 @@
 //! [`View`]: a borrowed, strided input.
 //!
-//! Callers hold slices, transposes, reversed and broadcast axes; kernels read dense row-major
-//! memory. A view describes the former, and is checked once to stay inside its slice.
-//! [`View::to_dense`] makes the latter. It needs no `unsafe` (but [`View::from_raw`] does): the bounds checks that remain are
-//! per run of elements, or per element of a transpose, which is bound by memory anyway.
+//! Callers have slices, transposes, reversed and broadcast axes; kernels read dense row-major
+//! memory. A view describes the former, and is checked once to stay inside its slice;
+//! [`View::to_dense`] creates the latter. This needs no `unsafe` (except [`View::from_raw`]): the
+//! remaining bounds checks are per run of elements, or per element of a transpose, which is
+//! memory-bound anyway.
 
 mod copy;
 
@@ -13,7 +14,7 @@ use self::copy::gather;
 use crate::element::bytes_of;
 use crate::{AlignedBuffer, AllocError, Element};
 
-/// A borrowed array: a slice, a shape and how many elements each step along an axis moves.
+/// A borrowed array: a slice, a shape and a stride per axis.
 ///
 /// ```
 /// use tensorwright_runtime::{AlignedBuffer, View};
@@ -30,14 +31,14 @@ use crate::{AlignedBuffer, AllocError, Element};
 pub struct View<'a> {
     bytes: &'a [u8],
     element_size: usize,
-    /// Where the element with all indices zero is, in elements.
+    /// The position of the element with all indices zero.
     offset: usize,
     shape: Vec<usize>,
     strides: Vec<isize>,
     elements: usize,
 }
 
-/// Why a view cannot be made.
+/// The reason why a view is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ViewError {
@@ -48,11 +49,11 @@ pub enum ViewError {
         /// The number of strides.
         strides: usize,
     },
-    /// Some element would lie outside of the slice.
+    /// An element is outside of the slice.
     OutOfBounds {
-        /// The lowest element that the view touches, relative to the start of the slice.
+        /// The lowest element of the view, relative to the start of the slice.
         lowest: i128,
-        /// The highest element that the view touches.
+        /// The highest element of the view.
         highest: i128,
         /// The number of elements in the slice.
         len: usize,
@@ -82,8 +83,8 @@ impl<'a> View<'a> {
     /// negative (a reversed axis) or zero (a broadcast one).
     ///
     /// # Errors
-    /// If an element would lie outside of `base`, the lists have different lengths, or the dense copy
-    /// would not fit into memory. A view with no elements touches nothing and is always inside.
+    /// If an element is outside of `base`, the lists have different lengths, or the dense copy does
+    /// not fit into memory. An empty view is always inside.
     pub fn new<T: Element>(
         base: &'a [T],
         offset: usize,
@@ -106,25 +107,25 @@ impl<'a> View<'a> {
     /// A row-major view of the first elements of `base`.
     ///
     /// # Errors
-    /// If `base` is too short.
+    /// `base` is too short.
     pub fn dense<T: Element>(base: &'a [T], shape: &[usize]) -> Result<Self, ViewError> {
         count(shape, size_of::<T>()).ok_or(ViewError::TooLarge)?;
         Self::new(base, 0, shape, &row_major(shape))
     }
 
-    /// A row-major view of memory that belongs to somebody else. A shape of more elements than memory
-    /// can hold gives a view of none.
+    /// A row-major view of foreign memory. A shape with more elements than memory can hold gives an
+    /// empty view.
     ///
     /// # Safety
-    /// `pointer` points to as many initialised elements as the shape has, aligned to them, which nobody
-    /// writes or frees during `'a`.
+    /// `pointer` points to as many initialized elements as the shape has, aligned to them, which
+    /// are neither written nor freed during `'a`.
     #[must_use]
     #[allow(unsafe_code, reason = "the caller vouches for the memory")]
     pub unsafe fn from_raw(pointer: *const u8, element_size: usize, shape: &[usize]) -> Self {
         let elements = count(shape, element_size).unwrap_or(0);
         let bytes = match elements * element_size {
             0 => &[][..],
-            // SAFETY: the caller says so.
+            // SAFETY: guaranteed by the caller.
             length => unsafe { std::slice::from_raw_parts(pointer, length) },
         };
         let (strides, shape) = (row_major(shape), shape.to_vec());
@@ -137,7 +138,7 @@ impl<'a> View<'a> {
         &self.shape
     }
 
-    /// How many elements a step along each axis moves.
+    /// The stride of each axis, in elements.
     #[must_use]
     pub fn strides(&self) -> &[isize] {
         &self.strides
@@ -155,14 +156,14 @@ impl<'a> View<'a> {
         self.element_size
     }
 
-    /// Whether the elements lie one after the other in row-major order, so that
-    /// [`as_ptr`](Self::as_ptr) can be handed to a kernel without a copy.
+    /// Whether the elements are contiguous in row-major order, so a kernel can use
+    /// [`as_ptr`](Self::as_ptr) without a copy.
     #[must_use]
     pub fn is_dense(&self) -> bool {
         self.dense_bytes().is_some()
     }
 
-    /// Where the first element is. Aligned to the element, no more.
+    /// The address of the first element, aligned to the element size only.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.bytes[(self.offset * self.element_size).min(self.bytes.len())..].as_ptr()
@@ -181,7 +182,7 @@ impl<'a> View<'a> {
     /// buffer if it is too small.
     ///
     /// # Errors
-    /// If that larger buffer cannot be had.
+    /// The larger buffer cannot be allocated.
     pub fn to_dense(&self, target: &mut AlignedBuffer) -> Result<(), AllocError> {
         let bytes = self.elements * self.element_size;
         if target.len() < bytes {
@@ -198,8 +199,8 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// The axes as (extent, stride), without those of extent one, and with neighbours joined where a
-    /// step of the outer equals a whole run of the inner.
+    /// The axes as (extent, stride), without those of extent one; axes are merged if a step of the
+    /// outer one equals a whole run of the inner one.
     fn merged(&self) -> Vec<(usize, isize)> {
         let mut axes: Vec<(usize, isize)> = Vec::with_capacity(self.shape.len());
         for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
@@ -246,7 +247,7 @@ fn check_bounds(
 ) -> Result<(), ViewError> {
     let (mut lowest, mut highest) = (offset as i128, offset as i128);
     for (&extent, &stride) in shape.iter().zip(strides) {
-        // Saturating: a product of 127 bits is out of bounds whatever its value.
+        // Saturating: a product of 127 bits is out of bounds, whatever its value.
         let reach = (extent as i128 - 1).saturating_mul(stride as i128);
         let end = if reach < 0 { &mut lowest } else { &mut highest };
         *end = end.saturating_add(reach);

@@ -1,4 +1,4 @@
-//! The canonical loops of a scatter: what its elements start from, then its terms.
+//! The canonical loops of a scatter: initialization, then terms.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
@@ -25,7 +25,7 @@ pub(super) fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
     }
 }
 
-/// Gives all elements what they start from.
+/// Initializes all elements.
 fn add_start(
     nest: &mut LoopNest,
     program: &Program,
@@ -63,7 +63,7 @@ fn select(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
     Expr::Select(Box::new(condition), Box::new(then), Box::new(otherwise))
 }
 
-/// Adds every term where it goes.
+/// Adds every term to its element.
 fn add_terms(
     nest: &mut LoopNest,
     stage: &Stage,
@@ -74,7 +74,7 @@ fn add_terms(
     let mut axes = Axes { stage: StageId(target), loops: Vec::new(), values: Vec::new() };
     for (axis, id) in stage.axes.iter().zip((0..).map(AxisId)) {
         if stage.is_scattered(id) {
-            // Nothing mentions it.
+            // This variable is unused.
             axes.values.push(Index::constant(0));
             continue;
         }

@@ -1,18 +1,19 @@
-//! Barriers that not all threads of a block come to.
+//! Detects barriers in divergent control flow.
 //!
-//! A barrier stands at the top of a launch, or in loops around thread loops, whose extents are the same for all threads.
-//! One in a condition is a flaw even if all threads agree on it: runtimes are known to get that wrong.
+//! A barrier must be at the top level of a launch, or in loops around thread loops, which have the
+//! same extents for all threads. A barrier in a condition is a flaw even if all threads agree on
+//! the condition: some runtimes compile that wrongly.
 
 use super::Flaw;
 use crate::nest::{LoopKind, LoopNest, Node};
 
-/// The first barrier that stands elsewhere.
+/// The first barrier in another position.
 pub(super) fn divergent(nest: &LoopNest) -> Option<Flaw> {
     let around = [&nest.prepare, &nest.body].into_iter().find_map(|nodes| find(nest, nodes, None));
     around.map(|around| Flaw::Divergent { around })
 }
 
-/// What is around the first such barrier.
+/// A description of the node around the first such barrier.
 fn find(nest: &LoopNest, nodes: &[Node], around: Option<&str>) -> Option<String> {
     nodes.iter().find_map(|node| match node {
         Node::Barrier => around.map(str::to_owned),

@@ -1,22 +1,22 @@
-//! Memory that knows which of its elements were written.
+//! Shadow memory: records which elements were written, and by whom.
 
 use super::turn::{Stamp, Turn};
 use crate::nest::{Buffer, LoopNest, Owner};
 
-/// What is known of an element.
+/// The state of an element.
 #[derive(Clone, Copy, Default)]
 struct Element {
-    /// The life of the buffer in which it was written.
+    /// The lifetime of the buffer in which it was written.
     life: u32,
-    /// The turn that wrote it last.
+    /// The last turn that wrote it.
     writer: Stamp,
-    /// The turn that read it last.
+    /// The last turn that read it.
     reader: Stamp,
-    /// The turn of another thread that read it before that one.
+    /// The last turn of another thread that read it before that.
     before: Stamp,
-    /// The turn of another worker or block that read it last.
+    /// The last turn of another worker or block that read it.
     elsewhere: Stamp,
-    /// Whether it is ever written.
+    /// Whether it is ever written, now or later.
     ever: bool,
 }
 
@@ -25,14 +25,14 @@ struct Element {
 pub(super) struct Memory {
     extents: Vec<i64>,
     elements: Vec<Element>,
-    /// What was written in an earlier life is lost.
+    /// The current lifetime: values of earlier lifetimes are lost.
     life: u32,
-    /// The turn since which there is this copy of it: what was before it was in a copy of somebody else.
+    /// The first turn that uses the current copy: earlier turns used other copies.
     since: u32,
 }
 
 impl Memory {
-    /// The memory of all buffers of a nest; `None` if it is more than so many elements.
+    /// The memory of all buffers of a nest; `None` if it has more than `limit` elements.
     pub(super) fn of(nest: &LoopNest, limit: u64) -> Option<Vec<Self>> {
         let mut total = 0u64;
         let one = |buffer: &Buffer| {
@@ -55,26 +55,26 @@ impl Memory {
         &self.extents
     }
 
-    /// Forgets everything, as at the start of an iteration that the buffer lives for.
+    /// Forgets all values, as at the start of an iteration to which the buffer is local.
     pub(super) fn forget(&mut self, by: Turn) {
         self.life += 1;
         self.since = by.copy();
     }
 
-    /// The place of an element; `None` out of bounds.
+    /// The linear position of an element; `None` out of bounds.
     pub(super) fn place(&self, subscripts: &[i128]) -> Option<usize> {
         let mut subscripts = subscripts.iter().enumerate();
         subscripts.try_fold(0, |place, (dimension, at)| self.step(place, dimension, *at))
     }
 
-    /// The place of an element from that of the row it is in; `None` out of bounds.
+    /// The linear position of an element, given that of its row; `None` out of bounds.
     pub(super) fn step(&self, row: usize, dimension: usize, subscript: i128) -> Option<usize> {
         let extent = usize::try_from(*self.extents.get(dimension)?).ok()?;
         let subscript = usize::try_from(subscript).ok().filter(|at| *at < extent)?;
         Some(row * extent + subscript)
     }
 
-    /// The subscripts of a place.
+    /// The subscripts of a linear position.
     pub(super) fn subscripts(&self, mut place: usize) -> Vec<i64> {
         let mut all: Vec<i64> = Vec::with_capacity(self.extents.len());
         for extent in self.extents.iter().rev() {
@@ -101,7 +101,7 @@ impl Memory {
         self.elements.iter().position(|element| element.life != self.life)
     }
 
-    /// Notes a read; says whether it meets a write of another turn.
+    /// Records a read; returns whether it races with a write of another turn.
     pub(super) fn read(&mut self, place: usize, by: Turn) -> bool {
         let by = by.since(self.since);
         let element = &mut self.elements[place];
@@ -117,7 +117,7 @@ impl Memory {
         by.meets(element.writer)
     }
 
-    /// Notes a write of a defined or undefined value; says whether it meets another turn.
+    /// Records a write of a defined or undefined value; returns whether it races with another turn.
     pub(super) fn write(&mut self, place: usize, defined: bool, by: Turn) -> bool {
         let (life, by) = (self.life, by.since(self.since));
         let element = &mut self.elements[place];
@@ -129,7 +129,7 @@ impl Memory {
         races
     }
 
-    /// As at first, but with the knowledge of what is ever written.
+    /// Fresh memory that keeps which elements are ever written.
     pub(super) fn anew(&self, owner: Owner) -> Self {
         let mut anew = self.clone();
         (anew.life, anew.since) = (1, 0);

@@ -1,24 +1,24 @@
-//! Definedness: no nest reads what nothing has written.
+//! Sanitizer: finds undefined reads, out-of-bounds accesses and data races.
 //!
-//! [`check`] runs a nest on memory that knows of each element whether it was written, instead of what
-//! it holds. Values from data are unknown, loop variables are not, so every access happens where it
-//! would happen in a kernel. What a store makes of an undefined element is undefined itself; that is
-//! no mistake as long as it stays in padding, so the flaw is an undefined element in a result, or at a
-//! place where it decides what is accessed.
+//! [`check`] interprets a nest on shadow memory, which records whether each element was written
+//! instead of its value. Loop variables are concrete and values from data are unknown, so accesses
+//! happen at the same positions as in a kernel. A store that reads an undefined element makes its
+//! own element undefined. That is legal in padding. It is a flaw in a result, or where the value
+//! selects a position to access.
 //!
 //! ```text
 //! for k { float P[1]; P(0) = A(i); C(i) += B(i, k); }  with C(i) from P(0)
 //! ->  P(0) is read before loop k: `C` reads `P(0)`, which nothing has written
 //! ```
 //!
-//! The check is exact up to data, takes as long as the loops are, and gives up beyond a limit: it is
-//! for tests and fuzzing. What primitives ask before they move something is
-//! [`begun`](crate::primitives), which is symbolic and costs nothing.
+//! The check is exact up to data, takes time proportional to the number of iterations, and stops at
+//! a limit: it is for tests and fuzzing. Primitives use the symbolic check of
+//! [`reduction_init`](crate::primitives) instead, which is cheap.
 //!
-//! Barriers are looked for where they may not stand, without running anything.
+//! Barriers in illegal positions are found without interpreting the nest.
 //!
-//! Nests of every form are taken: before lowering, reductions start where lowering starts them
-//! (by that very pass), and the bounds of stores are kept.
+//! Nests before and after lowering are accepted. Before lowering, reductions are initialized by the
+//! same pass that lowering uses, and the bounds of stores are respected.
 
 mod barriers;
 mod memory;
@@ -30,53 +30,53 @@ use std::fmt;
 use crate::nest::LoopNest;
 use run::Run;
 
-/// What a nest does that no nest may do.
+/// An error in a nest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flaw {
-    /// An element is used that nothing has written.
+    /// A read of an element that was never written.
     Undefined {
-        /// The stage whose store reads it; `None` for a result that is never written.
+        /// The stage that reads it; `None` for a result that is never written.
         reader: Option<String>,
         /// The buffer.
         buffer: String,
         /// The element.
         element: Vec<i64>,
     },
-    /// An access outside of a buffer.
+    /// An out-of-bounds access.
     OutOfBounds {
-        /// The stage whose store it is.
+        /// The stage that accesses it.
         stage: String,
         /// The buffer.
         buffer: String,
         /// The subscripts.
         element: Vec<i128>,
     },
-    /// Two workers, blocks or threads access one element at the same time, and one of them writes.
+    /// A data race: two workers, blocks or threads access one element, and one of them writes.
     Race {
-        /// The stage whose store does so last.
+        /// The stage of the later access.
         stage: String,
         /// The buffer.
         buffer: String,
         /// The element.
         element: Vec<i64>,
     },
-    /// A barrier to which not all threads of a block may come.
+    /// A barrier that not all threads of a block may reach.
     Divergent {
-        /// What is around it: `a condition`, or a loop over threads.
+        /// The enclosing node: `a condition`, or a loop over threads.
         around: String,
     },
 }
 
-/// What a check that found no flaw is worth.
+/// The result of a check that found no flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The nest has none.
+    /// The whole nest was checked.
     Sound,
-    /// The nest takes longer than the limit; what was run has none.
+    /// The check stopped at the limit; the part that ran has no flaw.
     TooLong,
 }
 
-/// Runs a nest, at most about `limit` stores and elements of it.
+/// Checks a nest by interpreting at most about `limit` stores and elements.
 ///
 /// # Errors
 /// The first flaw.
@@ -88,7 +88,7 @@ pub fn check(nest: &LoopNest, limit: u64) -> Result<Verdict, Flaw> {
     crate::lower::start_reductions(&mut started);
     let Some(mut first) = Run::new(&started, limit) else { return Ok(Verdict::TooLong) };
     let verdict = first.all().map_err(|flaw| *flaw)?;
-    // What data decides may be any element that is written at all, which is known only now.
+    // A position from data may be any element that is ever written, which only the first run knows.
     match first.again() {
         Some(mut second) if verdict == Verdict::Sound => second.all().map_err(|flaw| *flaw),
         _ => Ok(verdict),

@@ -26,7 +26,7 @@ fn flaw(nest: &LoopNest) -> String {
     check(nest, LIMIT).unwrap_err().to_string()
 }
 
-/// The nodes in the body of the outermost loop, of the node of a number.
+/// The body of the outermost loop of node `number`.
 fn body(nest: &mut LoopNest, number: usize) -> &mut Vec<Node> {
     match &mut nest.body[number] {
         Node::Loop(l) => &mut l.body,
@@ -37,7 +37,7 @@ fn body(nest: &mut LoopNest, number: usize) -> &mut Vec<Node> {
 #[test]
 fn a_start_that_is_made_in_the_reduction_is_undefined() {
     let sizes = [("B", 2), ("I", 3), ("O", 2)];
-    // As `out.0: compute_at out i` would have it, which is refused: the stage is moved by hand.
+    // The nest of `out.0: compute_at out i`, which is refused: the stage is moved by hand.
     let mut nest = scheduled(LAYER, &sizes, "out: reorder i b o\nout.0: reorder b o\n");
     assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
     let start = nest.body.remove(0);
@@ -52,7 +52,7 @@ fn what_lives_for_an_iteration_is_lost_after_it() {
     let sizes = [("N", 9)];
     let mut nest = scheduled(BLUR, &sizes, "out: split i 4\nrows: compute_at out i.0\n");
     assert_eq!(check(&nest, LIMIT), Ok(Verdict::Sound));
-    // The second iteration reads what the first one left.
+    // The second iteration reads an element of the first one.
     let rows = body(&mut nest, 0).remove(0);
     body(&mut nest, 0).push(rows);
     assert_eq!(flaw(&nest), "`out` reads `rows(0)`, which nothing has written");
@@ -81,7 +81,7 @@ fn iterations_of_a_parallel_loop_do_not_meet() {
     assert_eq!(flaw(&nest), race);
 }
 
-/// What workers share in one parallel loop may be written in the next.
+/// Workers may share a buffer that one parallel loop writes and the next one writes again.
 #[test]
 fn parallel_loops_that_follow_each_other_do_not_meet() {
     let text = "def f(float(N) A, float(M) B) -> (out) { out(i,j) = A(i) * B(j) }";
@@ -116,7 +116,7 @@ fn what_data_decide_is_any_element_that_is_written() {
     assert_eq!(flaw(&nest), "`out` reads `T(0)`, which nothing has written");
 }
 
-/// The check of a subscript that data decide stays, also where simplifying finds its value.
+/// A subscript from data stays checked even if simplification finds its value.
 #[test]
 fn what_a_kernel_checks_it_may_find_out_of_bounds() {
     let text = "def f(float(N) A, int(M) at) -> (out) {
@@ -146,7 +146,7 @@ fn long_nests_are_not_run_to_the_end() {
     assert_eq!(check(&nest, LIMIT), Ok(Verdict::TooLong));
 }
 
-/// One definition says which loops are those of a reduction.
+/// One definition decides which loops belong to a reduction.
 #[test]
 fn a_reduction_begins_at_its_outermost_loop() {
     let nest = scheduled(LAYER, &[("B", 2), ("I", 3), ("O", 2)], "out: split i 2\n");
@@ -165,7 +165,7 @@ const SCAN: &str = "def scan(float(N,T) x) -> (y) {
   y(n,t) = 0.5 * y(n,t-1) + x(n,t) scan t from x(n,0)
 }";
 
-/// Schedules that keep the order of a recurrence, whichever way it goes.
+/// Schedules that keep the order of a recurrence, in either direction.
 #[test]
 fn the_order_of_a_recurrence_is_kept() {
     let back = SCAN.replace("t-1", "t+1");
@@ -184,7 +184,7 @@ fn the_order_of_a_recurrence_is_kept() {
         ] {
             let module = Module::parse("test.tc", text).unwrap();
             let program = module.bind("scan", [("N", 10), ("T", 11)]).unwrap();
-            // What does not fit is refused, and what is not is sound.
+            // An illegal step is refused, and a legal one is sound.
             let Ok(nest) = Schedule::parse(steps).unwrap().apply(canonical(&program)) else {
                 assert!(steps.contains("fuse t.0 n.0"), "{steps}");
                 continue;
@@ -196,7 +196,7 @@ fn the_order_of_a_recurrence_is_kept() {
     }
 }
 
-/// Lanes that are steps of a recurrence read what those before them write.
+/// The lanes of a recurrence read the elements of earlier lanes.
 #[test]
 fn lanes_of_a_recurrence_are_in_order() {
     let running = "def f(float(N,T) x) -> (y) { y(n,t) = y(n,t-1) + x(n,t) scan t from 0 }";
@@ -228,14 +228,14 @@ fn a_recurrence_out_of_order_is_found() {
     let (first, second) = (first.unwrap(), second.unwrap());
     let Node::Loop(n) = &mut nest.body[0] else { panic!("it is a loop") };
     let Node::Loop(outer) = &mut n.body[0] else { panic!("it is a loop") };
-    // The parts of the loop change places.
+    // The two loops change places.
     outer.var = second;
     let Node::Loop(inner) = &mut outer.body[0] else { panic!("it is a loop") };
     inner.var = first;
     assert_eq!(flaw(&nest), "`y` reads `y(0, 1)`, which nothing has written");
 }
 
-/// Schedules of a scatter; where terms go is up to data, or to the loops.
+/// Schedules of a scatter whose positions come from data or from loops.
 #[test]
 fn scatters_start_before_their_terms() {
     for at in ["p(i)", "i / 3", "clamp(p(i), 0, 3)"] {

@@ -1,37 +1,37 @@
-//! Who accesses memory, and who does so at the same time.
+//! [`Turn`]: happens-before order of parallel loops, blocks and threads.
 //!
-//! Turns are numbered as the nest is run one after the other: an iteration of a parallel loop is a turn, a thread's way
-//! through a thread loop is one, and so is what a block does outside of thread loops. A later turn has a greater number,
-//! so that whom a turn meets is a matter of a few limits.
+//! Turns are numbered in the order in which the interpreter runs them. A turn is one iteration of a
+//! parallel loop, one thread's pass through a thread loop, or the part of a block outside of thread
+//! loops. Later turns have greater numbers, so a race check compares against a few bounds.
 
 use crate::nest::Dim;
 
-/// A turn, and what it may not meet.
+/// A turn, and the turns that it may race with.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Turn {
-    /// The first turn of the parallel loop or launch around; no turn is before it.
+    /// The first turn of the enclosing parallel loop or launch; earlier turns happen before it.
     launch: u32,
-    /// The first turn of this worker or block: those before it run at the same time.
+    /// The first turn of this worker or block; earlier turns of the loop run concurrently.
     block: u32,
-    /// The first turn since the threads of the block have waited for each other: those of other threads run at the
-    /// same time.
+    /// The first turn since the last barrier of the block; turns of other threads since then run
+    /// concurrently.
     epoch: u32,
-    /// The turn itself; zero where nothing runs at the same time.
+    /// The number of this turn; zero in sequential code.
     current: u32,
-    /// The thread of the block, by its number in each direction.
+    /// The thread index in the block, in each direction.
     thread: u64,
-    /// Whether it is that of a thread.
+    /// Whether a thread runs it.
     in_thread: bool,
 }
 
-/// What remains of a turn in memory.
+/// The part of a turn that is stored in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) turn: u32,
     thread: u64,
 }
 
-/// How many threads a direction has room for, as a power of two.
+/// The number of bits for a thread index in one direction.
 const THREADS: u32 = 21;
 
 impl Turn {
@@ -40,69 +40,69 @@ impl Turn {
         Stamp { turn: self.current, thread: self.thread }
     }
 
-    /// Whether anything runs at the same time.
+    /// Whether other turns run concurrently.
     pub(super) fn is_shared(self) -> bool {
         self.current != 0
     }
 
-    /// Whether another turn runs at the same time.
+    /// Whether another turn runs concurrently.
     pub(super) fn meets(self, other: Stamp) -> bool {
         let Turn { launch, block, epoch, .. } = self;
         let is_others = other.turn < block || (other.turn >= epoch && other.thread != self.thread);
         self.is_shared() && other.turn >= launch && is_others
     }
 
-    /// Whether a turn is one of another worker or block of the same loop or launch.
+    /// Whether another turn belongs to a different worker or block of the same loop or launch.
     pub(super) fn is_elsewhere(self, other: Stamp) -> bool {
         other.turn >= self.launch && other.turn < self.block
     }
 
-    /// Leaves out turns before another one.
+    /// Ignores turns before another one.
     pub(super) fn since(self, other: u32) -> Self {
         Self { launch: self.launch.max(other), ..self }
     }
 
-    /// From when on turns use the same copy of a buffer whose life begins now: that of the thread, or that of the block,
-    /// which later lives have too.
+    /// The first turn that uses the current copy of a buffer whose lifetime begins now: that of the
+    /// thread, or that of the block, which later lifetimes share.
     pub(super) fn copy(self) -> u32 {
         if self.in_thread { self.current } else { self.block }
     }
 
-    /// The same in another turn of the launch.
+    /// The next turn of the same launch.
     pub(super) fn next(self, turn: u32) -> Self {
         Self { current: turn, thread: 0, in_thread: false, ..self }
     }
 
-    /// A launch that begins with a turn.
+    /// The first turn of a launch.
     pub(super) fn launch(turn: u32) -> Self {
         let (launch, block, epoch, current) = (turn, turn, turn, turn);
         Self { launch, block, epoch, current, thread: 0, in_thread: false }
     }
 
-    /// A worker or block whose first turn it is.
+    /// The first turn of a worker or block.
     pub(super) fn block(self, turn: u32) -> Self {
         Self { block: turn, epoch: turn, ..self.next(turn) }
     }
 
-    /// From a turn on, threads have waited for each other.
+    /// The turn after a barrier.
     pub(super) fn epoch(self, turn: u32) -> Self {
         Self { epoch: turn, ..self }
     }
 
-    /// The turn of a thread, whose number in a direction is given, below those that are known.
+    /// The turn of a thread, given its index in one direction.
     pub(super) fn thread(self, turn: u32, dim: Dim, number: i64) -> Self {
         let shift = THREADS * dim.place() as u32;
         let others = self.thread & !(((1 << THREADS) - 1) << shift);
         Self { current: turn, thread: others | ((number as u64) << shift), in_thread: true, ..self }
     }
 
-    /// The same in a tensor operation, in which some thread of a warp accesses an element: not the first one, which does
-    /// what no loop numbers threads for.
+    /// The same inside a tensor operation, in which an unknown thread of the warp accesses an
+    /// element. It is never the first thread, which runs code outside of thread loops.
     pub(super) fn warp(self) -> Self {
         Self { thread: self.thread | 1, ..self }
     }
 
-    /// Whether it is that of a thread.
+    /// Whether a thread runs it.
     pub(super) fn in_thread(self) -> bool {
         self.in_thread
     }

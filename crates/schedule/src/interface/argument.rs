@@ -9,9 +9,9 @@ use crate::nest::Owner;
 /// A parameter of a definition, or one of its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Argument<'a> {
-    /// What the kernel is passed.
+    /// A parameter of the kernel.
     Passed(&'a Parameter),
-    /// A number in the loops: callers pass that number again.
+    /// A number that is compiled into the loops: callers must pass the same number.
     Fixed(&'a FixedScalar),
 }
 
@@ -58,14 +58,14 @@ impl<'a> Argument<'a> {
         matches!(self, Self::Passed(parameter) if parameter.owner == Owner::Output)
     }
 
-    /// Whether it is a single number that goes in, and is passed by value where there are types.
+    /// Whether it is a scalar input, which is passed by value in typed interfaces.
     #[must_use]
     pub fn is_scalar_input(&self) -> bool {
         !self.is_output() && self.shape().is_empty()
     }
 }
 
-/// What is passed and what is fixed, in the order of the definition.
+/// Merges parameters and fixed numbers in the order of the definition.
 pub fn in_order<'f, T>(
     passed: impl IntoIterator<Item = T>,
     fixed: &'f [FixedScalar],

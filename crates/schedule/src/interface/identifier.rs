@@ -1,9 +1,9 @@
-//! Identifiers of C: what exported functions may be called, whoever emits them.
+//! C identifiers: legal names for exported functions.
 
 use tensorwright_lang::builtin::Builtin;
 
-/// Words that mean something in C or C++ (headers are for both), macros of the headers that the
-/// code includes or that compilers define, functions that it calls, and names that it uses itself.
+/// Reserved names: keywords of C and C++ (headers are for both), macros of the included headers and
+/// of compilers, functions that the code calls, and names that it uses itself.
 const RESERVED: &str = "\
     auto break case char const continue default do double else enum extern float for goto if \
     inline int long register restrict return short signed sizeof static struct switch typedef \
@@ -20,12 +20,12 @@ const RESERVED: &str = "\
     EOF I INFINITY HUGE_VAL HUGE_VALF NAN NULL RAND_MAX MB_CUR_MAX \
     begin buffers code context end error memory parameter pool prepared status task worker workers workspace";
 
-/// What macros of the headers that the code includes begin with, but for those in small letters.
+/// Prefixes of uppercase macros of the included headers.
 const MACROS: &str = "\
     BIG_ENDIAN BYTE_ORDER EXIT_ FD_SETSIZE FP_ HUGE_VAL INT LITTLE_ENDIAN MATH_ MAXFLOAT NFDBITS \
     PDP_ENDIAN PTRDIFF_ SIG_ SIZE_ SNAN UINT WCHAR_ WCONTINUED WEXITED WINT_ WNOHANG WNOWAIT WSTOPPED WUNTRACED";
 
-/// A name as an identifier that C leaves to programs.
+/// Turns a name into an identifier that the C standard leaves to programs.
 #[must_use]
 pub fn identifier(name: &str) -> String {
     let mut text = alphanumeric(name);
@@ -35,8 +35,8 @@ pub fn identifier(name: &str) -> String {
     if is_reserved(&text) { text + "_" } else { text }
 }
 
-/// A name that names of functions can begin with: `NAME_call`. Only what is behind it tells them from words of C, so that it may
-/// be one itself.
+/// Turns a name into a prefix of function names, as in `NAME_call`. The suffix keeps it apart from
+/// keywords of C, so the prefix itself may be one.
 #[must_use]
 pub fn stem(name: &str) -> String {
     let mut text = alphanumeric(name);
@@ -46,7 +46,7 @@ pub fn stem(name: &str) -> String {
     text
 }
 
-/// Whether names that begin so are those of compilers, or of the generated code itself.
+/// Whether compilers or the generated code reserve names with this prefix.
 fn is_kept_beginning(name: &str) -> bool {
     name.starts_with("tw_") || name.starts_with('_')
 }

@@ -1,9 +1,10 @@
-//! [`LaunchPlan`]: how a program is launched on a device, as data that can be sent to another process.
+//! [`LaunchPlan`]: the launches of a device program, as serializable data.
 //!
 //! The arguments of every kernel, in order: a pointer to global memory for each of its
-//! [parameters](LaunchPlan::parameters), a pointer to the [workspace](DeviceProgram::workspace_bytes), and a pointer to a
-//! status, one 32-bit integer. The status is zero before the first launch; a kernel stores the number of a
-//! [checked read](super::Interface::checked) that failed, counted from one.
+//! [parameters](LaunchPlan::parameters), a pointer to the
+//! [workspace](DeviceProgram::workspace_bytes), and a pointer to a status, one 32-bit integer. The
+//! status is zero before the first launch; a kernel stores the number of the [checked
+//! read](super::Interface::checked) that failed, counted from one.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,29 +18,30 @@ use crate::nest::{BufferId, Launch, Node, Uses};
 pub struct LaunchPlan {
     /// The name of the function in the source text.
     pub kernel: String,
-    /// What it is a part of.
+    /// The function that it is a part of.
     pub function: Function,
-    /// The blocks in the directions x, y and z.
+    /// The number of blocks in directions x, y and z.
     pub grid: [u64; 3],
-    /// The threads of a block.
+    /// The number of threads of a block, in directions x, y and z.
     pub block: [u32; 3],
-    /// The bytes that the threads of a block share. Kernels declare them themselves.
+    /// The bytes of shared memory of a block. Kernels declare it themselves.
     pub shared_bytes: u64,
-    /// The positions in [`Interface::parameters`] of the buffers that it is given, in order.
+    /// The positions of its buffers in [`Interface::parameters`], in order.
     pub parameters: Vec<usize>,
 }
 
-/// A program for a device: its text, and how that is launched, in order on one queue.
+/// A device program: its source text and its launches, in order on one queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceProgram {
     /// The source text of all kernels.
     pub source: String,
-    /// What a caller passes and gets.
+    /// The parameters of a call.
     pub interface: Interface,
-    /// The launches: those that prepare, then those that compute.
+    /// The launches: first those of the preparation, then those of the computation.
     pub launches: Vec<LaunchPlan>,
-    /// The bytes of global memory that a call works in; where buffers lie in it is in the text.
+    /// The size of the workspace in global memory. The source text contains the offsets of its
+    /// buffers.
     pub workspace_bytes: u64,
 }
 
@@ -66,28 +68,28 @@ impl LaunchPlan {
         }
     }
 
-    /// With these parameters of the interface.
+    /// Sets the parameters, as positions in the interface.
     #[must_use]
     pub fn with_parameters(mut self, parameters: impl IntoIterator<Item = usize>) -> Self {
         self.parameters = parameters.into_iter().collect();
         self
     }
 
-    /// With so much shared memory.
+    /// Sets the size of shared memory.
     #[must_use]
     pub fn with_shared_bytes(mut self, bytes: u64) -> Self {
         self.shared_bytes = bytes;
         self
     }
 
-    /// As a part of another function than the one that computes.
+    /// Sets the function that it is a part of.
     #[must_use]
     pub fn of_function(mut self, function: Function) -> Self {
         self.function = function;
         self
     }
 
-    /// The launches of a nest, with what they run; none if it was not lowered for a device.
+    /// The launches of a nest with their nodes; empty if it was not lowered for a device.
     #[must_use]
     pub fn of<'a>(
         lowered: &'a LoweredNest,

@@ -1,14 +1,16 @@
-//! How a kernel is called: the one description that emitters, loaders, packages and measurements
-//! share, as data that can be sent to another process.
+//! The calling convention of a kernel, as serializable data.
+//!
+//! Emitters, loaders, packages and measurements share this one description.
 //!
 //! A kernel exports a function that computes and, if inputs are prepared ahead of all calls, one that
 //! prepares. Both take a pointer per [parameter](Interface::parameters), a
 //! [workspace](Interface::workspace) and something that runs parallel loops, and return zero or the
 //! number of the [checked read](Interface::checked) that failed.
 //!
-//! What these functions are passed varies with sizes and schedules, so they are for generated code alone, and
-//! their names say what they are passed: an object and a wrapper that do not fit each other do not link. People call
-//! functions with the [signature](Interface::signature) of the definition, which never varies.
+//! The parameters of these functions vary with sizes and schedules, so only generated code calls
+//! them. Their names contain a hash of their parameters: an object and a wrapper that do not match
+//! do not link. Users call functions with the [signature](Interface::signature) of the definition,
+//! which never varies.
 
 mod argument;
 mod identifier;
@@ -33,30 +35,31 @@ use crate::workspace::{ALIGNMENT, Workspace, WorkspaceLayout};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interface {
-    /// What the names of all functions begin with.
+    /// The prefix of the names of all functions.
     pub symbol: String,
     /// Whether there is a function that prepares.
     pub has_prepare: bool,
-    /// What both functions are passed, in order: inputs, then outputs, then prepared buffers.
+    /// The parameters of both functions, in order: inputs, then outputs, then prepared buffers.
     pub parameters: Vec<Parameter>,
-    /// The parameters of the definition that are numbers in the loops, so that neither function is passed them.
+    /// The parameters of the definition that are compiled into the loops. They are not passed to
+    /// either function.
     pub fixed: Vec<FixedScalar>,
-    /// The memory that a call works in.
+    /// The working memory of a call.
     pub workspace: Workspace,
     /// The size of the memory of all prepared buffers; zero if there are none.
     pub prepared_bytes: i64,
-    /// Tells how inputs are prepared: what was prepared in another way has another number.
+    /// A hash of the preparation: buffers that were prepared in another way have another hash.
     pub preparation: u32,
-    /// The reads whose subscripts are checked when the kernel runs, by number, and the writes of scatters. The copies of one read of
-    /// the source text (after unrolling, say) have one number.
+    /// The reads that the kernel checks at run time, by number, and the writes of scatters. Copies
+    /// of one read of the source text (after unrolling, for example) share a number.
     pub checked: Vec<CheckedRead>,
 }
 
-/// What a kernel is passed.
+/// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Parameter {
-    /// Its buffer in the nest. That of an input or output has the number of its tensor in the program.
+    /// Its buffer in the nest. An input or output has the number of its tensor in the program.
     pub id: BufferId,
     /// The name in the source text.
     pub name: String,
@@ -68,30 +71,30 @@ pub struct Parameter {
     pub owner: Owner,
     /// Whether it is an input whose values do not change between calls.
     pub is_const: bool,
-    /// Whether computing needs it. Inputs that were prepared may not be needed any more.
+    /// Whether the computation needs it. Inputs that were prepared may be unused.
     pub in_body: bool,
-    /// Whether preparation needs it.
+    /// Whether the preparation needs it.
     pub in_prepare: bool,
-    /// Where it starts in the memory of all prepared buffers, if it is one.
+    /// The offset in the memory of all prepared buffers, if it is one.
     pub prepared_at: Option<i64>,
 }
 
-/// A read, or a write of a scatter, whose subscripts are checked when the kernel runs.
+/// A read, or a write of a scatter, that the kernel checks at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CheckedRead {
     /// The buffer.
     pub buffer: BufferId,
-    /// Where the source text has it.
+    /// Its location in the source text.
     pub place: Span,
 }
 
-/// Which function of a kernel.
+/// A function of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Function {
-    /// The one that fills the prepared buffers.
+    /// Fills the prepared buffers.
     Prepare,
-    /// The one that computes.
+    /// Computes the outputs.
     Compute,
 }
 
@@ -117,7 +120,7 @@ impl Interface {
                 shape: buffer.shape.clone(),
                 owner: buffer.owner,
                 is_const: nest.constants.contains(id),
-                // An output is the caller's, whether it is written or not.
+                // The caller owns an output even if it is never written.
                 in_body: body.contains(id) || buffer.owner == Owner::Output,
                 in_prepare: prepare.contains(id),
                 prepared_at,
@@ -136,7 +139,8 @@ impl Interface {
         }
     }
 
-    /// The name of a function, as linkers know it: of the kernel, what it does, and what it is passed.
+    /// The linker symbol of a function: the kernel's name, the function and the hash of its
+    /// parameters.
     #[must_use]
     pub fn function(&self, function: Function) -> String {
         let what = match function {
@@ -146,7 +150,7 @@ impl Interface {
         format!("{}_{what}_{:08x}", self.symbol, self.passed())
     }
 
-    /// What the names of everything that belongs to a function begin with.
+    /// The prefix of all names that belong to a function.
     #[must_use]
     pub fn prefix(&self, function: Function) -> String {
         match function {
@@ -155,7 +159,7 @@ impl Interface {
         }
     }
 
-    /// A number of what the functions are passed: buffers and their sizes, in order, and the workspace.
+    /// A hash of the parameters: buffers and their sizes, in order, and the workspace.
     fn passed(&self) -> u32 {
         let mut parameters = Vec::new();
         for Parameter { dtype, shape, owner, prepared_at, .. } in &self.parameters {
@@ -165,15 +169,16 @@ impl Interface {
         version(&format!("{parameters:?} {shared_bytes} {private_bytes} {}", self.prepared_bytes))
     }
 
-    /// The parameters of the definition, in its order: inputs, then outputs. Neither sizes nor schedules change what they are called,
-    /// their types and their order.
+    /// The parameters of the definition, in its order: inputs, then outputs. Sizes and schedules
+    /// never change their names, types or order.
     #[must_use]
     pub fn signature(&self) -> Vec<Argument<'_>> {
         let explicit = self.parameters.iter().filter(|parameter| parameter.is_explicit());
         in_order(explicit.map(Argument::Passed), &self.fixed, Argument::Fixed)
     }
 
-    /// Whether the definition has inputs that can be prepared, whether the schedule prepares any or not.
+    /// Whether the definition has inputs that can be prepared, whether or not the schedule prepares
+    /// them.
     #[must_use]
     pub fn has_constants(&self) -> bool {
         self.signature().iter().any(Argument::is_const)
@@ -184,7 +189,7 @@ impl Interface {
         self.parameters.iter().filter(move |p| p.is_explicit() && p.is_needed_by(function))
     }
 
-    /// The place of a buffer among the parameters.
+    /// The position of a buffer among the parameters.
     #[must_use]
     pub fn position(&self, id: BufferId) -> Option<usize> {
         self.parameters.iter().position(|parameter| parameter.id == id)
@@ -196,7 +201,7 @@ impl Interface {
         self.checked.iter().position(|known| known.is(read))
     }
 
-    /// The read behind what a kernel returned; `None` for success, and for what it never returns.
+    /// The checked read that a status refers to; `None` for success and for invalid statuses.
     #[must_use]
     pub fn failed_read(&self, status: i32) -> Option<CheckedRead> {
         let number = usize::try_from(status).ok()?.checked_sub(1)?;
@@ -226,7 +231,7 @@ impl Parameter {
         }
     }
 
-    /// Whether it is a single number that goes in, and is passed by value where there are types.
+    /// Whether it is a scalar input, which is passed by value in typed interfaces.
     #[must_use]
     pub fn is_scalar_input(&self) -> bool {
         self.owner == Owner::Input && self.shape.is_empty()
@@ -245,7 +250,7 @@ impl CheckedRead {
     }
 }
 
-/// The reads of a nest that are checked when it runs, in the order of their numbers.
+/// The reads of a nest that are checked at run time, in the order of their numbers.
 fn checked_reads(nest: &LoopNest) -> Vec<CheckedRead> {
     let mut found: Vec<CheckedRead> = Vec::new();
     let mut collect = |nodes: &[Node]| {
@@ -298,7 +303,7 @@ mod tests {
         assert_eq!((laid.name.as_str(), laid.prepared_at, laid.bytes()), ("W.laid", Some(0), 100));
         assert_eq!((interface.has_prepare, interface.prepared_bytes), (true, 128));
 
-        // The element of `A`, then the one of `I` that says which.
+        // The element of `A`, then the element of `I` that selects it.
         let failed = |status| {
             let read = interface.failed_read(status)?;
             Some(nest.as_nest().buffer(read.buffer).name.as_str())

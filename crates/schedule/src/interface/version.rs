@@ -1,6 +1,6 @@
-//! Numbers that tell interfaces apart.
+//! Hashes that distinguish interfaces.
 
-/// A number of a text (FNV-1a, 32 bits): the same wherever and whenever it is computed.
+/// The 32-bit FNV-1a hash of a text: the same on every machine.
 #[must_use]
 pub fn version(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

@@ -1,4 +1,4 @@
-//! Borders: loops over vectors with clamped subscripts run the iterations in which no clamp acts apart.
+//! Loop partitioning: splits off iterations in which clamped subscripts clamp.
 //!
 //! ```text
 //! for x.0 in 0..96 {                                       [x.1] b(x.1) = a(max(x.1 - 1, 0));
@@ -7,9 +7,9 @@
 //!                                                          }
 //! ```
 //!
-//! The lanes of a clamped subscript may lie anywhere, so that each is loaded by itself. Between the borders they
-//! are neighbours. Halide calls this loop partitioning. Nothing but speed depends on it: where it would make too much
-//! code, loops stay as they are.
+//! The lanes of a clamped subscript may be anywhere, so each is loaded separately. Between the
+//! borders they are contiguous. Halide calls this loop partitioning. It only affects speed: loops
+//! that would become too much code stay unchanged.
 
 use tensorwright_lang::program::{Atom, Index, Rewrite};
 
@@ -24,7 +24,7 @@ const MOST_COPIES: usize = 512;
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     let mut left = MOST_COPIES;
     super::both(nest, |_, body| nodes(body, &Ranges::default(), &mut left))?;
-    // Borders of one iteration are no loops.
+    // Borders of one iteration need no loop.
     if left < MOST_COPIES { simplify::run(nest) } else { Ok(()) }
 }
 
@@ -49,7 +49,7 @@ fn nodes(nodes: Body, ranges: &Ranges, left: &mut usize) -> Result<Body, LowerEr
     Ok(all.into())
 }
 
-/// The loop as it is, or the iterations before, between and after the borders.
+/// The loop unchanged, or the iterations before, between and after the borders.
 fn parts(l: Loop, ranges: &Ranges, left: &mut usize) -> Result<Vec<Loop>, LowerError> {
     let mut stores = 0;
     for_each_store(&l.body, &mut |_| stores += 1);
@@ -70,7 +70,7 @@ fn parts(l: Loop, ranges: &Ranges, left: &mut usize) -> Result<Vec<Loop>, LowerE
     spans.into_iter().map(part).collect()
 }
 
-/// The first iteration and the end of those between the borders, if they are most of a loop.
+/// The range of iterations between the borders, if they are most of the loop.
 fn interior(l: &Loop, ranges: &Ranges) -> Option<(i64, i64)> {
     if l.kind != LoopKind::Serial || l.extent < 2 {
         return None;
@@ -85,7 +85,7 @@ fn interior(l: &Loop, ranges: &Ranges) -> Option<(i64, i64)> {
     let all = |first: i64, count: i64| {
         clamped.iter().all(|access| access.is_regular(l.var, first, count))
     };
-    // A clamp that acts in an iteration acts in all those that are further from the middle.
+    // If a clamp acts in an iteration, it acts in all iterations further from the middle.
     let first = boundary(0, middle, |iteration| all(iteration, 1));
     let behind = boundary(0, l.extent - 1 - middle, |behind| all(l.extent - 1 - behind, 1));
     let end = l.extent - behind;
@@ -93,7 +93,7 @@ fn interior(l: &Loop, ranges: &Ranges) -> Option<(i64, i64)> {
     (count < l.extent && 2 * count >= l.extent && all(first, count)).then_some((first, end))
 }
 
-/// The least number up to `most` from which on something holds; it holds for `most`.
+/// The least number up to `most` from which `holds` is true; it is true for `most`.
 pub(super) fn boundary(mut least: i64, mut most: i64, holds: impl Fn(i64) -> bool) -> i64 {
     while least < most {
         let middle = least + (most - least) / 2;
@@ -106,7 +106,7 @@ pub(super) fn boundary(mut least: i64, mut most: i64, holds: impl Fn(i64) -> boo
     most
 }
 
-/// A clamped subscript of a vector, with the loops around it.
+/// A clamped subscript of a vector store, with the enclosing loops.
 struct Clamped {
     subscript: Index,
     lane: Var,
@@ -114,7 +114,7 @@ struct Clamped {
 }
 
 impl Clamped {
-    /// Whether the loops decide all clamps of lanes in so many iterations of a loop.
+    /// Whether every clamp of the lanes is decided in `count` iterations of a loop.
     fn is_regular(&self, var: Var, first: i64, count: i64) -> bool {
         let moved = moved(&self.subscript, var, first);
         let simple = moved.and_then(|moved| self.ranges.with(var, count).simplify(&moved));
@@ -122,7 +122,7 @@ impl Clamped {
     }
 }
 
-/// The clamped subscripts of vectors that a loop could decide.
+/// The clamped subscripts of vector stores that depend on a loop.
 fn collect(nodes: &[Node], var: Var, ranges: &Ranges, found: &mut Vec<Clamped>) {
     for node in nodes {
         match node {
@@ -140,7 +140,7 @@ fn of_store(store: &Store, var: Var, ranges: &Ranges) -> Vec<Clamped> {
     let reads = store.reads();
     let of_reads = reads.iter().flat_map(|(_, read)| &read.subscripts);
     let could = |subscript: &&Index| {
-        // Where data decide about an element, its lanes lie anywhere.
+        // A subscript that depends on data may be anywhere.
         clamps(subscript, lanes.var)
             && subscript.mentions(&|other| other == var)
             && subscript.outermost_values().is_empty()
@@ -155,7 +155,7 @@ fn of_store(store: &Store, var: Var, ranges: &Ranges) -> Vec<Clamped> {
         .collect()
 }
 
-/// Whether a minimum or maximum of an index depends on a variable.
+/// Whether a minimum or maximum in an index depends on a variable.
 fn clamps(index: &Index, lane: Var) -> bool {
     let is_lane = |var: Var| var == lane;
     index.terms().iter().any(|term| match &term.atom {
@@ -165,7 +165,7 @@ fn clamps(index: &Index, lane: Var) -> bool {
     })
 }
 
-/// An index with a loop that begins so many iterations later; `None` on overflow.
+/// An index of a loop that begins `by` iterations later; `None` on overflow.
 pub(super) fn moved(index: &Index, var: Var, by: i64) -> Option<Index> {
     struct Move(Var, i64);
     impl Rewrite for Move {

@@ -1,11 +1,11 @@
-//! Index arithmetic that emitters may compute in 64 bits.
+//! Rewrites index arithmetic so that 64 bits suffice.
 //!
 //! ```text
 //! 3*I(m) < N ? X(3*I(m)) : 0      ->      I(m) <= (N - 1)/3 ? X(3*I(m)) : 0
 //! ```
 //!
-//! Emitters wrap around; see [`Exact`] for where that is the same as not doing so. Nothing after this
-//! pass may change what an index or a condition is.
+//! Emitted arithmetic wraps around; [`Exact`] describes where that is harmless. No later pass may
+//! change an index or a condition.
 
 use tensorwright_lang::program::{Exact, Expr};
 
@@ -45,7 +45,7 @@ fn nodes(nest: &LoopNest, nodes: &mut [Node], ranges: &Ranges) -> Option<()> {
             }
             Node::Store(store) => {
                 match store.checked_element().map(Expr::Read) {
-                    // As a read at that place would be checked.
+                    // A read at that position would be checked in the same way.
                     Some(element) => {
                         let Expr::Read(read) = exact.expr(&element)? else { return None };
                         store.subscripts = read.subscripts;

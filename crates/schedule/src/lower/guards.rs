@@ -1,4 +1,4 @@
-//! Bounds that are left become guards, as far out as they can be.
+//! Turns the remaining bounds into guards and hoists them.
 //!
 //! ```text
 //! for n {                                      if (m <= 508) {
@@ -25,7 +25,7 @@ fn lift(nodes: Body, ranges: &Ranges) -> Vec<Guarded> {
     nodes.into_iter().filter_map(|node| lift_one(node, ranges)).collect()
 }
 
-/// Takes the conditions off a node that can stand outside of it; `None` if it never runs.
+/// Removes the conditions of a node that can be hoisted out of it; `None` if it never runs.
 fn lift_one(node: Node, ranges: &Ranges) -> Option<Guarded> {
     match node {
         Node::Store(mut store) => {
@@ -63,7 +63,7 @@ fn lift_one(node: Node, ranges: &Ranges) -> Option<Guarded> {
     }
 }
 
-/// The number of lanes that are worth a vector: the least power of two that holds all lanes below a
+/// The lanes of the narrowest vector that still has all active lanes: the least power of two for a
 /// bound that depends on the lane alone.
 fn active(lanes: Lanes, mask: &[Index]) -> i64 {
     let limit = |bound: &Index| match bound.terms() {
@@ -77,7 +77,7 @@ fn active(lanes: Lanes, mask: &[Index]) -> i64 {
     power.min(lanes.count)
 }
 
-/// Takes off the conditions that all nodes share and that may move.
+/// Removes the conditions that all nodes share and that may be hoisted.
 fn split(mut body: Vec<Guarded>, may_move: &impl Fn(&Index) -> bool) -> (Vec<Index>, Vec<Guarded>) {
     let Some(first) = body.first() else { return (Vec::new(), body) };
     let mut shared = first.conditions.clone();
@@ -91,7 +91,7 @@ fn split(mut body: Vec<Guarded>, may_move: &impl Fn(&Index) -> bool) -> (Vec<Ind
     (shared, body)
 }
 
-/// Puts neighbours with the same conditions under one guard.
+/// Puts consecutive nodes with the same conditions under one guard.
 fn wrap_all(guarded: Vec<Guarded>) -> Body {
     let mut nodes = Vec::with_capacity(guarded.len());
     let mut open: Option<Guard> = None;

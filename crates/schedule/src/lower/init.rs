@@ -1,5 +1,4 @@
-//! Reductions are initialised by stores of their own, just before the outermost loop of the
-//! reduction.
+//! Initializes reductions with a store before their outermost loop.
 //!
 //! ```text
 //! for m {                                   for m {
@@ -25,7 +24,7 @@ pub(super) fn start(nest: &mut LoopNest) {
 fn initialise(nodes: Body) -> Body {
     let mut all = Vec::with_capacity(nodes.len());
     for mut node in nodes {
-        // First what this node is the outermost reduction loop of, then what is deeper inside.
+        // First the reductions whose outermost loop this is, then those of inner loops.
         all.extend(hoisted(&mut node));
         if let Node::Loop(l) = &mut node {
             l.body = initialise(std::mem::take(&mut l.body));
@@ -35,7 +34,7 @@ fn initialise(nodes: Body) -> Body {
     all.into()
 }
 
-/// The initialisations that belong right before a node.
+/// The initializations that belong directly before a node.
 fn hoisted(node: &mut Node) -> Vec<Node> {
     let mut found = Vec::new();
     match node {
@@ -59,7 +58,7 @@ fn hoisted(node: &mut Node) -> Vec<Node> {
     found
 }
 
-/// Calls `visit` with every store below a loop and the loops between them, outermost first.
+/// Calls `visit` with every store below a loop and the loops in between, outermost first.
 fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
     fn go(nodes: &mut [Node], path: &mut Vec<Loop>, visit: &mut impl FnMut(&mut Store, &[Loop])) {
         for node in nodes {
@@ -78,11 +77,11 @@ fn collect(l: &mut Loop, visit: &mut impl FnMut(&mut Store, &[Loop])) {
     go(&mut l.body, &mut Vec::new(), visit);
 }
 
-/// The initialisation of a reduction as a store; `None` if there is none (any more).
+/// The initialization of a reduction as a store; `None` if it has none, or no longer.
 fn take_init(store: &mut Store) -> Option<Store> {
     let value = store.init.take()?;
     let mut init = Store::new(store.buffer, store.subscripts.clone(), value);
-    // What limits the terms does not limit the elements.
+    // A bound on terms does not apply to the elements.
     init.domain = store.domain.iter().filter(|bound| !bound.term).cloned().collect();
     Some(init)
 }

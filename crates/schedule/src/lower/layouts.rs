@@ -1,4 +1,4 @@
-//! Subscripts of tensors become subscripts of the memory that a layout gives them.
+//! Rewrites subscripts of tensors for their memory layouts.
 //!
 //! ```text
 //! B(k, 64*n.0 + n.1)  with B as [d1/64, d0, d1%64]   ->   B(n.0, k, n.1)
@@ -26,8 +26,8 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 }
 
 fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
-    struct Place<'a>(&'a LoopNest);
-    impl Rewrite for Place<'_> {
+    struct PlaceReads<'a>(&'a LoopNest);
+    impl Rewrite for PlaceReads<'_> {
         fn read(&mut self, mut read: Read) -> Option<Expr> {
             if let Some(layout) = &self.0.buffer(read.tensor).layout {
                 read.subscripts = layout.place(&read.subscripts)?;
@@ -35,13 +35,13 @@ fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
             Some(Expr::Read(read))
         }
     }
-    rewrite_nodes(nodes, &mut Place(nest)).ok_or(LowerError::Overflow)?;
+    rewrite_nodes(nodes, &mut PlaceReads(nest)).ok_or(LowerError::Overflow)?;
     place_targets(nest, nodes)?;
-    // Quotients and remainders that the loops decide go at once, so that prints are readable.
+    // Simplifies quotients and remainders at once, so that printed nests are readable.
     super::simplify::nodes(nodes, &Ranges::default())
 }
 
-/// The left sides of stores, and prefetches.
+/// The targets of stores and prefetches.
 fn place_targets(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
     for node in nodes {
         let (buffer, subscripts) = match node {

@@ -1,14 +1,14 @@
-//! [`LoweredNest`]: what lowering makes and emitters take.
+//! [`LoweredNest`]: the output of lowering and the input of emitters.
 
 use std::fmt;
 
 use super::LowerError;
 use crate::nest::LoopNest;
 
-/// A nest in the form that emitters take: serial and parallel loops, reductions with a store of their
-/// start, guards and masks in the place of domains, dense buffers of which it is known where they live.
+/// A fully lowered nest: serial and parallel loops, explicit initialization of reductions, guards
+/// and masks instead of domains, dense buffers with a known memory space.
 ///
-/// Only [lowering](crate::lower()) makes one, so nothing else can be handed to an emitter:
+/// Only [lowering](crate::lower()) creates one, so emitters cannot receive anything else:
 ///
 /// ```compile_fail
 /// use tensorwright_schedule::{Interface, canonical};
@@ -29,18 +29,18 @@ use crate::nest::LoopNest;
 pub struct LoweredNest(LoopNest);
 
 impl LoweredNest {
-    /// Takes the nest that passes have left.
+    /// Wraps the nest after the last pass.
     pub(super) fn new(nest: LoopNest) -> Result<Self, LowerError> {
         if nest.is_lowered() { Ok(Self(nest)) } else { Err(LowerError::Unfinished) }
     }
 
-    /// The loops, to look at.
+    /// The loops, read-only.
     #[must_use]
     pub fn as_nest(&self) -> &LoopNest {
         &self.0
     }
 
-    /// The same under another name.
+    /// Renames the nest.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.0.name);

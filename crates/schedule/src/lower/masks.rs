@@ -1,4 +1,4 @@
-//! Masks: where a condition on indices holds in all of a block, or in none of it, the block runs without it.
+//! Splits loops by masks: blocks fully inside or outside need no condition.
 //!
 //! ```text
 //! for l {                                    for l {
@@ -13,9 +13,9 @@
 //!                                            }
 //! ```
 //!
-//! (`s` is `16*s.0 + s.1`.) A block in which no term counts is skipped, as half of them are where a position attends to
-//! those before it. Nothing but speed depends on it: where little would be skipped or it would make too much code,
-//! loops stay as they are.
+//! (`s` is `16*s.0 + s.1`.) A fully masked block is skipped, which is half of them in causal
+//! attention. This only affects speed: loops stay unchanged if little would be skipped or if they
+//! would become too much code.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::CompareOp;
@@ -29,22 +29,22 @@ use crate::nest::{
     for_each_store, operations, rewrite_nodes,
 };
 
-/// The most stores that copies may add to a nest, once loops are written out.
+/// The most stores that copies may add to a nest, after unrolling.
 const MOST_STORES: u128 = 1024;
 
-/// The most operations that they may add, about as many instructions.
+/// The most operations that copies may add, about one instruction each.
 const MOST_OPERATIONS: u128 = 1 << 15;
 
-/// The most conditions by which blocks inside each other are taken apart.
+/// The most conditions by which nested blocks are split.
 const MOST_NESTED: usize = 3;
 
-/// The most conditions of a block that are looked at.
+/// The most conditions of a block that are considered.
 const MOST_CONDITIONS: usize = 16;
 
-/// Blocks reach over at most one of so many parts of what a condition reaches over.
+/// A block must span at most one part in `PARTS` of the range of a condition.
 const PARTS: i128 = 4;
 
-/// A condition is worth its copies if it does not hold in at least one of so many iterations.
+/// A condition must fail in at least one in `WORTH` iterations.
 const WORTH: i128 = 8;
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
@@ -58,15 +58,16 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |nest, body| Ok(pass.nodes(nest, body, &outside).into()))
 }
 
-/// What is around a node.
+/// The context of a node.
 #[derive(Clone, Default)]
 struct Scope {
     ranges: Ranges,
-    /// The conditions that were settled further out, and over how much of the margin their blocks reach.
+    /// The conditions that enclosing loops already split by, and the range of the margin in their
+    /// blocks.
     settled: Vec<(Condition, i128)>,
 }
 
-/// How much copies may still have.
+/// The remaining code size budget.
 struct Pass {
     stores: u128,
     operations: u128,
@@ -78,7 +79,7 @@ impl Pass {
     }
 
     fn node(&mut self, nest: &LoopNest, node: Node, scope: &Scope) -> Vec<Node> {
-        // Blocks of a device are all of a launch: there is one loop over them.
+        // A launch has a single loop over blocks, which must stay whole.
         let is_grid = matches!(&node, Node::Loop(l) if matches!(l.kind, LoopKind::Block(_)));
         let block = if is_grid { None } else { block(&node, scope) };
         if let Some(apart) = block.and_then(|block| self.apart(nest, &node, block, scope)) {
@@ -99,8 +100,8 @@ impl Pass {
         }]
     }
 
-    /// A node where a condition holds everywhere in it, where it holds somewhere, and where it holds nowhere; `None` if
-    /// that is too much.
+    /// A node split in three: where the condition holds everywhere, in some iterations, and
+    /// nowhere; `None` if that is too much code.
     fn apart(
         &mut self,
         nest: &LoopNest,
@@ -116,7 +117,7 @@ impl Pass {
         let below = |index: &Index| Index::constant(-1).sub(index);
         let everywhere = (vec![least.clone()], assume(nest, node, &condition, true, scope)?);
         let nowhere = (vec![below(&greatest)?], assume(nest, node, &condition, false, scope)?);
-        // A block that reaches over one margin has all of the condition or nothing of it.
+        // A block in which the margin takes one value is never mixed.
         let mixed = if least == greatest { Vec::new() } else { vec![node.clone()] };
         let somewhere = (vec![below(&least)?, greatest], mixed);
         (self.stores, self.operations) = (left, operations);
@@ -125,7 +126,7 @@ impl Pass {
         let mut all = Vec::new();
         for (conditions, nodes) in [everywhere, somewhere, nowhere] {
             let mut body = self.nodes(nest, nodes.into(), &inner);
-            // What smaller blocks have left of it.
+            // The part that smaller blocks have left.
             guard_terms(nest, &mut body, &condition, &mut Vec::new())?;
             if !body.is_empty() {
                 all.push(Node::Guard(Guard { conditions, body: body.into() }));
@@ -135,7 +136,7 @@ impl Pass {
     }
 }
 
-/// A comparison of indices that data have no part in, as the text has it.
+/// A comparison of indices that does not depend on data, as written in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Condition {
     op: CompareOp,
@@ -149,7 +150,8 @@ impl Condition {
         Some(Self { op: *op, lhs: lhs.clone(), rhs: rhs.clone() })
     }
 
-    /// A sum of loops that is at least zero where the condition holds, and where it does not if the answer is `false`.
+    /// A sum of loop variables. It is at least zero where the condition holds, or, if the second
+    /// value is `false`, where it does not.
     fn margin(&self) -> Option<(Index, bool)> {
         let (margin, holds) = match self.op {
             CompareOp::Le => (self.rhs.sub(&self.lhs)?, true),
@@ -163,7 +165,7 @@ impl Condition {
     }
 }
 
-/// A condition that a block may have to itself, and what its margin is at least and at most in the block.
+/// A condition to split a block by, with the least and greatest value of its margin in the block.
 struct Block {
     condition: Condition,
     least: Index,
@@ -172,23 +174,23 @@ struct Block {
     reach: i128,
 }
 
-/// The condition to take a node apart by, if it is about all of the node and the node reaches over a part of what the
-/// condition reaches over.
+/// The condition to split a node by: it applies to the whole node, and the node spans only a part
+/// of the condition's range.
 fn block(node: &Node, scope: &Scope) -> Option<Block> {
     let Node::Loop(l) = node else { return None };
     if scope.settled.len() >= MOST_NESTED {
         return None;
     }
-    let found = Found::of(node);
-    let parts: Vec<Found> = l.body.iter().map(Found::of).collect();
+    let found = BlockConditions::of(node);
+    let parts: Vec<BlockConditions> = l.body.iter().map(BlockConditions::of).collect();
     let is_open =
         |condition: &&Condition| parts.iter().all(|part| part.conditions.contains(condition));
     found.conditions.iter().filter(is_open).find_map(|condition| {
         let (margin, holds) = condition.margin()?;
         let (least, greatest) = found.ends(&margin)?;
-        // Of the block, and of all loops.
+        // In the block, and over all loops.
         let inside = found.inner.interval(&margin.sub(&least)?).hi;
-        // Where a larger block is mixed, much smaller ones inside of it may not be.
+        // Much smaller blocks inside a mixed larger block may not be mixed.
         let before = scope.settled.iter().filter(|(settled, _)| settled == condition);
         if before.map(|(_, reach)| *reach).any(|reach| inside * PARTS > reach) {
             return None;
@@ -205,13 +207,13 @@ fn block(node: &Node, scope: &Scope) -> Option<Block> {
     })
 }
 
-/// The loops of a block, and the conditions in it.
-struct Found {
+/// The loops of a block and the conditions in it.
+struct BlockConditions {
     inner: Ranges,
     conditions: Vec<Condition>,
 }
 
-impl Found {
+impl BlockConditions {
     fn of(node: &Node) -> Self {
         let mut found = Self { inner: Ranges::default(), conditions: Vec::new() };
         found.node(node);
@@ -221,7 +223,7 @@ impl Found {
     fn node(&mut self, node: &Node) {
         match node {
             Node::Loop(l) => {
-                // Copies of a loop may differ in their extents.
+                // Copies of a loop may have different extents.
                 let extent = self.inner.extent(l.var).unwrap_or(0).max(l.extent);
                 self.inner.insert(l.var, extent);
                 l.body.iter().for_each(|node| self.node(node));
@@ -237,7 +239,7 @@ impl Found {
         }
     }
 
-    /// What a sum of loops is at least and at most in the block; `None` on overflow.
+    /// The least and greatest value of a sum of loop variables in the block; `None` on overflow.
     fn ends(&self, margin: &Index) -> Option<(Index, Index)> {
         let (mut least, mut greatest) = (margin.clone(), margin.clone());
         for term in margin.terms() {
@@ -256,7 +258,7 @@ impl Found {
     }
 }
 
-/// A node in which a condition, or its opposite if its margin counts down, is known; nothing if nothing is left to do.
+/// A node in which a condition has a known value; empty if nothing remains.
 fn assume(
     nest: &LoopNest,
     node: &Node,
@@ -266,18 +268,18 @@ fn assume(
 ) -> Option<Vec<Node>> {
     let holds = condition.margin().is_some_and(|(_, holds)| holds == reaches);
     let mut nodes = vec![node.clone()];
-    rewrite_nodes(&mut nodes, &mut Known { condition, holds })?;
+    rewrite_nodes(&mut nodes, &mut AssumeCondition { condition, holds })?;
     simplify::nodes(&mut nodes, &scope.ranges).ok()?;
     Some(without_neutral(nest, nodes.into()))
 }
 
-/// Puts what is known in the place of a condition.
-struct Known<'a> {
+/// Replaces a condition by its known value.
+struct AssumeCondition<'a> {
     condition: &'a Condition,
     holds: bool,
 }
 
-impl Rewrite for Known<'_> {
+impl Rewrite for AssumeCondition<'_> {
     fn expr(&mut self, expr: Expr) -> Option<Expr> {
         let is_it = Condition::of(&expr).is_some_and(|it| it == *self.condition);
         let known = || Expr::Const(Scalar::integer(DType::Bool, i128::from(self.holds)));
@@ -285,8 +287,8 @@ impl Rewrite for Known<'_> {
     }
 }
 
-/// Guards terms by a condition that all lanes of their vectors have in common: there is a branch around some
-/// multiply-adds then, instead of a choice that keeps each of them from being one instruction.
+/// Guards terms by a condition that all lanes of their vectors share: a branch around some
+/// multiply-adds instead of a select that prevents fusing each of them.
 fn guard_terms(
     nest: &LoopNest,
     nodes: &mut [Node],
@@ -330,14 +332,14 @@ fn guard_term(
     Some(())
 }
 
-/// Nodes without the terms that change nothing, and without loops around nothing.
+/// Nodes without terms that have no effect and without empty loops.
 fn without_neutral(nest: &LoopNest, nodes: Body) -> Vec<Node> {
     let mut left = Vec::with_capacity(nodes.len());
     for node in nodes {
         match node {
             Node::Loop(mut l) => {
                 l.body = without_neutral(nest, l.body).into();
-                // A tile that nothing was added to.
+                // A tile without any terms.
                 for id in &l.locals {
                     if let Some(held) = held(&l.body, *id) {
                         l.body = without_buffer(l.body, *id, held);
@@ -358,7 +360,7 @@ fn without_neutral(nest: &LoopNest, nodes: Body) -> Vec<Node> {
     left
 }
 
-/// The constant that all elements of a buffer hold; `None` if it is not known to be one.
+/// The constant value of all elements of a buffer; `None` if it is not known to be constant.
 fn held(nodes: &[Node], buffer: BufferId) -> Option<Scalar> {
     let (mut held, mut is_one) = (None, true);
     for_each_store(nodes, &mut |store| {
@@ -374,7 +376,7 @@ fn held(nodes: &[Node], buffer: BufferId) -> Option<Scalar> {
     held.filter(|_| is_one)
 }
 
-/// Nodes with a constant in the place of a buffer.
+/// Replaces reads of a buffer by a constant.
 fn without_buffer(mut nodes: Body, buffer: BufferId, value: Scalar) -> Body {
     struct Constant(BufferId, Scalar);
     impl Rewrite for Constant {
@@ -403,12 +405,11 @@ fn without_buffer(mut nodes: Body, buffer: BufferId, value: Scalar) -> Body {
     }
 }
 
-/// Whether a store would change nothing if it had this value. Where data decide about the element, its position is still
-/// to be checked.
+/// Whether a store of this value has no effect. A position from data must still be checked.
 fn changes_nothing(nest: &LoopNest, store: &Store, value: &Expr) -> bool {
     let (Some(op), Expr::Const(value)) = (store.combine, value) else { return false };
     let neutral = Scalar::neutral(op, nest.dtype(store.buffer));
-    // Zeros of either sign are the same here: the sign of a sum that is zero is anybody's.
+    // The sign of zero does not matter: the sign of a zero sum is unspecified.
     let is_zero = |scalar: Scalar| scalar.dtype().is_float() && scalar.as_f64() == 0.0;
     let is_same = *value == neutral || is_zero(*value) && is_zero(neutral);
     is_same && store.init.is_none() && !store.is_scatter()

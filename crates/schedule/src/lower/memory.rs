@@ -1,19 +1,19 @@
-//! Memory: where each buffer lives.
+//! Assigns each buffer a memory: caller, workspace, stack, shared or register.
 //!
-//! What the caller owns is where the caller has it. What lives for a whole call is in the workspace,
-//! and so is what is large. What is small and lives for one iteration of a loop is on the stack, and so
-//! is what a schedule gives a [layout](crate::primitives::SetLayout): it is meant to stay close. Buffers
-//! that are small one by one may together be more than a thread has: the largest of them then go to
-//! the workspace too.
+//! Buffers of the caller stay where they are. Buffers that live for a whole call, and large ones,
+//! go to the workspace. Small buffers that live for one iteration of a loop go to the stack, and so
+//! do buffers with a [layout](crate::primitives::SetLayout), which are meant to stay close. If all
+//! small buffers together exceed the stack of a thread, the largest ones go to the workspace too.
 //!
-//! On a device, what lives for an iteration of a block loop, or of a loop between blocks and threads, is shared by the
-//! threads of the block; what lives for an iteration of a thread loop or of a loop in one is the thread's.
+//! On a device, a buffer that lives for an iteration of a block loop, or of a loop between blocks
+//! and threads, is shared by the threads of the block. A buffer that lives for an iteration of a
+//! thread loop, or of a loop inside one, is local to the thread.
 
 use super::device::has_bound;
 use super::{LowerError, LowerOptions};
 use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Memory, Node, Owner};
 
-/// How much of a kernel's own memory is on the stack.
+/// Limits on the stack memory of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackLimits {
     /// The largest buffer, in bytes.
@@ -23,14 +23,14 @@ pub struct StackLimits {
 }
 
 impl Default for StackLimits {
-    /// Tiles fit the first-level cache, and all of them the smallest stack that threads have.
+    /// Tiles fit the L1 cache, and all of them fit the smallest common thread stack.
     fn default() -> Self {
         Self { largest_bytes: 16 << 10, total_bytes: 256 << 10 }
     }
 }
 
-/// Settles where buffers live. Ahead of all passes: no other one changes the size of a buffer, and the next
-/// ones take layouts away.
+/// Assigns memories. This pass runs first: no other pass changes the size of a buffer, and the next
+/// ones remove layouts.
 pub(super) fn run(nest: &mut LoopNest, options: &LowerOptions) -> Result<(), LowerError> {
     let limits = options.stack;
     for buffer in nest.buffers.iter_mut() {
@@ -57,8 +57,8 @@ pub(super) fn run(nest: &mut LoopNest, options: &LowerOptions) -> Result<(), Low
     Ok(())
 }
 
-/// Settles where buffers live on a device: those of trees without bound loops, which one thread runs, are in the
-/// workspace. Whether blocks have room for the others is a matter of [launches](super::device).
+/// Assigns memories on a device. Trees without bound loops run on one thread, so their buffers go
+/// to the workspace. [Launches](super::device) check that the other buffers fit.
 fn settle_on_device(nest: &mut LoopNest) -> Result<(), LowerError> {
     for buffer in nest.buffers.iter_mut().filter(|buffer| buffer.owner.is_kernel()) {
         buffer.memory = Some(Memory::Workspace);
@@ -139,7 +139,7 @@ mod tests {
         let unlimited = StackLimits { total_bytes: i64::MAX, ..limits };
         assert!(on_stack(&lowered(unlimited)) > 2 * limits.total_bytes);
         assert!((1..=limits.total_bytes).contains(&on_stack(&lowered(limits))));
-        // A target may have less: each row of 4000 elements is larger than this.
+        // A target may have a smaller stack: each row of 4000 elements exceeds this one.
         assert_eq!(on_stack(&lowered(StackLimits { largest_bytes: 15_999, ..limits })), 0);
     }
 

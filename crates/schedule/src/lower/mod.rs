@@ -1,7 +1,7 @@
-//! From a scheduled nest to one that emitters take.
+//! Lowering: from a scheduled nest to the form that emitters take.
 //!
-//! [`lower_with`] lists the passes in order. Each is a function from nest to nest in a file of its own;
-//! [`lower_traced`] shows the nest after each of them.
+//! [`lower_with`] lists the passes in order. Each is a function from nest to nest in its own file;
+//! [`lower_traced`] shows the nest after each pass.
 
 mod borders;
 mod device;
@@ -28,12 +28,12 @@ pub(crate) use padding::{all_hold, zero};
 use crate::limits::{MAX_STORES, MAX_TAILS};
 use crate::nest::{Body, LoopNest};
 
-/// What a target may choose.
+/// Target-specific options of lowering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LowerOptions {
-    /// How much is on the stack.
+    /// The limits of the stack.
     pub stack: StackLimits,
-    /// What a device has; `None` for a processor, which runs blocks and threads one after the other.
+    /// The limits of a device; `None` for a CPU, which runs blocks and threads one after the other.
     pub device: Option<DeviceLimits>,
 }
 
@@ -65,7 +65,7 @@ pub fn lower_traced(
     lower_with(nest, &LowerOptions::default(), show)
 }
 
-/// Lowers a scheduled nest for a target that chooses, and shows it after each pass.
+/// Lowers a scheduled nest with options, and shows it after each pass.
 ///
 /// # Errors
 /// As [`lower`].
@@ -113,7 +113,7 @@ pub fn lower_with(
 /// A pass.
 type Pass<'a> = dyn Fn(&mut LoopNest) -> Result<(), LowerError> + 'a;
 
-/// Why a nest cannot be lowered.
+/// The reason why a nest cannot be lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LowerError {
     /// Unrolling makes more stores than [`MAX_STORES`].
@@ -129,9 +129,9 @@ pub enum LowerError {
     },
     /// A nest that does not fit the device.
     Device(DeviceError),
-    /// Index arithmetic that leaves 64 bits.
+    /// Index arithmetic overflows 64 bits.
     Overflow,
-    /// The passes leave something to do: a defect of theirs.
+    /// The passes left the nest unfinished: a bug in one of them.
     Unfinished,
 }
 
@@ -153,19 +153,19 @@ impl fmt::Display for LowerError {
             ),
             LowerError::Device(error) => error.fmt(f),
             LowerError::Overflow => f.write_str("index arithmetic leaves 64 bits"),
-            LowerError::Unfinished => f.write_str("lowering leaves something to do"),
+            LowerError::Unfinished => f.write_str("lowering is incomplete"),
         }
     }
 }
 
 impl std::error::Error for LowerError {}
 
-/// Gives reductions that carry their starting value a store of it, as lowering does.
+/// Initializes reductions with explicit stores, as lowering does.
 pub(crate) fn start_reductions(nest: &mut LoopNest) {
     init::start(nest);
 }
 
-/// Applies a pass to what runs once and to what runs at every call.
+/// Applies a pass to the preparation and to the body.
 fn both(
     nest: &mut LoopNest,
     mut pass: impl FnMut(&LoopNest, Body) -> Result<Body, LowerError>,

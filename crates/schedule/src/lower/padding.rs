@@ -1,9 +1,9 @@
-//! What may happen beyond the end of a loop.
+//! Resolves padding: which accesses beyond a loop's end need guards.
 //!
-//! A [padding bound](crate::nest::Bound::padding) leaves it open whether a store takes place beyond
-//! it. Here it is settled, access by access: a store whose element beyond the bound is padding of
-//! its buffer takes place unguarded, and its reads that could be out of bounds become zero there.
-//! Any other store is guarded.
+//! A [padding bound](crate::nest::Bound::padding) allows but does not require a store beyond it.
+//! This pass decides for each access. A store whose element beyond the bound is padding of its
+//! buffer runs unguarded, and its reads that could be out of bounds become zero there. Any other
+//! store is guarded.
 //!
 //! ```text
 //! if (n <= 508) acc(n.1) += A(m, k) * B(k, n)      with B padded to 512, acc a local tile
@@ -11,8 +11,8 @@
 //! if (n <= 508) C(m, n) = acc(n.1)                 with C as the caller has it: stays
 //! ```
 //!
-//! The lanes of a local tile are treated alike whatever the tail: a masked store would keep the tile
-//! from living in registers. Where the bound limits the terms of a reduction, the others become
+//! The lanes of a local tile are never masked, whatever the tail: a masked store would keep the
+//! tile out of registers. If the bound limits the terms of a reduction, the other terms become
 //! neutral.
 //!
 //! ```text
@@ -92,8 +92,8 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// Lets all lanes of a tile take part: what they make beyond a bound is padding, and the terms
-    /// that they add there are neutral.
+    /// Enables all lanes of a tile: elements beyond a bound are padding, and terms beyond it become
+    /// neutral.
     fn free_lanes(&self, store: &mut Store) {
         let limits_lanes = |bound: &Bound| bound.index.mentions(&|var| self.lanes.contains(&var));
         for bound in &mut store.domain {
@@ -111,7 +111,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether subscripts stay in the memory of a buffer, whatever the loops do.
+    /// Whether subscripts stay in the memory of a buffer for all iterations.
     fn fits(&self, buffer: BufferId, subscripts: &[Index]) -> bool {
         let buffer = self.nest.buffer(buffer);
         subscripts.iter().enumerate().all(|(dimension, subscript)| {
@@ -119,7 +119,7 @@ impl Scope<'_> {
         })
     }
 
-    /// Whether every iteration of the loops has an element of its own in a local tile.
+    /// Whether every iteration of the loops has its own element in a local tile.
     fn is_tile(&self, store: &Store) -> bool {
         let vars: Option<Vec<Var>> = store.subscripts.iter().map(Index::as_axis).collect();
         let distinct =
@@ -127,7 +127,7 @@ impl Scope<'_> {
         self.locals.contains(&store.buffer) && vars.is_some_and(distinct)
     }
 
-    /// Whether a bound is the end of a dimension of the store's tensor: beyond it is only padding.
+    /// Whether a bound is the end of a dimension of the store's tensor, followed only by padding.
     fn is_end(&self, store: &Store, bound: &Index) -> bool {
         let shape = &self.nest.buffer(store.buffer).shape;
         store.subscripts.iter().zip(shape).any(|(subscript, extent)| {
@@ -164,7 +164,7 @@ impl Rewrite for GuardReads<'_, '_> {
     }
 }
 
-/// The condition that all of some indices are at least zero; `None` for no indices.
+/// The condition that all indices are at least zero; `None` for no indices.
 pub(crate) fn all_hold(conditions: &[Index]) -> Option<Expr> {
     let holds =
         |index: &Index| Expr::CompareIndex(CompareOp::Ge, index.clone(), Index::constant(0));

@@ -1,5 +1,4 @@
-//! Tails: bounds that always hold go, loops end where their stores do, and peeled loops run their
-//! last iteration apart.
+//! Removes redundant bounds, shortens loops, and peels tails.
 //!
 //! ```text
 //! for m.0 in 0..85 peeled {                       for m.0 in 0..84 {
@@ -19,7 +18,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |_, nodes| peel(nodes, &Ranges::default(), &mut left))
 }
 
-/// Peels loops, as long as so many copies are `left`: nested tails double what is inside each time.
+/// Peels loops while `left` copies remain: nested tails double the code each time.
 fn peel(nodes: Body, ranges: &Ranges, left: &mut usize) -> Result<Body, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -51,7 +50,7 @@ fn peel(nodes: Body, ranges: &Ranges, left: &mut usize) -> Result<Body, LowerErr
     Ok(all.into())
 }
 
-/// A loop with its tail settled: no iterations in which nothing happens, then its body.
+/// A loop with its tail resolved: without iterations that do nothing.
 fn settle(mut l: Loop, ranges: &Ranges, left: &mut usize) -> Result<Option<Node>, LowerError> {
     if l.kind != LoopKind::Vectorized
         && let Some(limit) = limit(&l)
@@ -80,7 +79,7 @@ fn is_cut(l: &Loop, ranges: &Ranges) -> bool {
     cut(&l.body, l.var, &ranges.with(l.var, l.extent))
 }
 
-/// Takes the last iteration off a loop, as a loop of one iteration.
+/// Splits the last iteration off a loop, as a loop of one iteration.
 fn last_iteration(l: &mut Loop) -> Result<Loop, LowerError> {
     l.extent -= 1;
     let mut last = l.clone();
@@ -90,8 +89,8 @@ fn last_iteration(l: &mut Loop) -> Result<Loop, LowerError> {
     Ok(last)
 }
 
-/// The number of iterations after which no store below takes place, as far as bounds that depend on
-/// the loop alone tell.
+/// The number of iterations after which all stores below are masked off, judging by bounds that
+/// depend on the loop alone.
 fn limit(l: &Loop) -> Option<i64> {
     let mut most = Some(0);
     for_each_store(&l.body, &mut |store| {

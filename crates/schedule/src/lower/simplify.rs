@@ -1,5 +1,4 @@
-//! Index arithmetic as simple as the loops allow, conditions that they decide, and no loops of one
-//! iteration.
+//! Simplifies index arithmetic and conditions, and removes loops of one iteration.
 
 use tensorwright_lang::program::Index;
 
@@ -46,8 +45,8 @@ pub(super) fn nodes(nodes: &mut [Node], ranges: &Ranges) -> Result<(), LowerErro
     Ok(())
 }
 
-/// Replaces loops of one iteration by their bodies. Their locals go to the loop around, or to
-/// `orphans`, from where they live for the whole call.
+/// Replaces loops of one iteration by their bodies. Their locals move to the enclosing loop, or to
+/// `orphans`, which live for the whole call.
 fn drop_units(nodes: Body, orphans: &mut Vec<BufferId>) -> Result<Body, LowerError> {
     let mut kept = Vec::with_capacity(nodes.len());
     for node in nodes {

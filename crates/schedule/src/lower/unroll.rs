@@ -1,4 +1,4 @@
-//! Unrolled loops are written out.
+//! Unrolls the loops that are marked as unrolled.
 
 use tensorwright_lang::program::Index;
 
@@ -16,7 +16,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     })
 }
 
-/// The number of stores once everything is written out.
+/// The number of stores after unrolling.
 pub(super) fn stores(nodes: &[Node]) -> u128 {
     let one = |node: &Node| match node {
         Node::Loop(l) => {
@@ -29,8 +29,8 @@ pub(super) fn stores(nodes: &[Node]) -> u128 {
     nodes.iter().map(one).fold(0, u128::saturating_add)
 }
 
-/// Writes loops out. The locals of unrolled loops go to the loop around, or to `orphans`, from
-/// where they live for the whole call: iterations do not overlap in time, so one copy serves all.
+/// Unrolls loops. The locals of unrolled loops move to the enclosing loop, or to `orphans`, which
+/// live for the whole call: iterations do not overlap in time, so one copy is enough.
 fn unroll(nodes: Body, orphans: &mut Vec<BufferId>) -> Result<Body, LowerError> {
     let mut all = Vec::with_capacity(nodes.len());
     for node in nodes {

@@ -1,4 +1,4 @@
-//! Vectorized loops become the lanes of their stores.
+//! Turns vectorized loops into lanes of their stores.
 //!
 //! ```text
 //! vectorized for n.1 in 0..16 {                 [n.1 = 0..16] C(m, n.1) += A(m, k) * B(k, n.1);
@@ -7,9 +7,10 @@
 //! }
 //! ```
 //!
-//! Taking the statements one after the other, each for all lanes, is allowed because the lanes of
-//! a spatial loop do not depend on each other, and those of a reduction may be combined in any order. Lanes of a
-//! recurrence read what those before them write, and say so ([`Lanes::in_order`]).
+//! Each statement runs for all lanes before the next statement. That is legal: the lanes of a
+//! spatial loop are independent, and those of a reduction may be combined in any order. The lanes
+//! of a recurrence read the elements of earlier lanes and are marked as [in
+//! order](Lanes::in_order).
 
 use tensorwright_lang::program::Index;
 

@@ -1,4 +1,4 @@
-//! Buffers: what they hold, where they live, how they are laid out.
+//! Buffers: contents, memory and layout.
 
 use std::fmt;
 
@@ -14,65 +14,66 @@ pub struct Buffer {
     pub name: String,
     /// The type of the elements.
     pub dtype: DType,
-    /// The extents, outermost first; empty for one element. After lowering, of the memory itself,
-    /// which is dense and row-major; before, of the tensor that [`Buffer::layout`] lays out.
+    /// The extents, outermost first; empty for one element. After lowering, those of the dense,
+    /// row-major memory; before, those of the tensor that [`Buffer::layout`] lays out.
     pub shape: Vec<i64>,
-    /// How the tensor is laid out in memory, if not row by row.
+    /// The layout in memory, if not row-major.
     pub layout: Option<Layout>,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
-    /// Where it lives; `None` until lowering [settles](crate::lower::StackLimits) it.
+    /// The memory space; `None` until lowering [assigns](crate::lower::StackLimits) it.
     pub memory: Option<Memory>,
-    /// Whether a schedule wants the threads of a block of a device to share it.
+    /// Whether a schedule asks for memory that the threads of a block share.
     pub is_shared: bool,
-    /// The dimensions, in order, whose subscripts are the numbers of threads: on a device every thread holds what is its
-    /// own of them. Only after lowering for one, and empty otherwise.
+    /// The dimensions, in order, whose subscripts are thread indices: on a device, every thread
+    /// holds its own elements of them. Only set by lowering for a device.
     pub by_thread: Vec<usize>,
-    /// How it is tiles in registers of a warp, for [tensor operations](super::TensorOp). Only after lowering for a
-    /// device.
+    /// The tiles in registers of a warp, for [tensor operations](super::TensorOp). Only set by
+    /// lowering for a device.
     pub fragment: Option<Fragment>,
 }
 
 /// Tiles in registers of a warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fragment {
-    /// The dimensions that are rows and columns of a tile.
+    /// The dimensions of the rows and columns of a tile.
     pub dimensions: [usize; 2],
-    /// The type of the factors whose products are added to it.
+    /// The type of the factors whose products are accumulated in it.
     pub factors: DType,
 }
 
-/// Whose a buffer is, and how long it lives: what primitives decide.
+/// The owner and lifetime of a buffer, which primitives decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Owner {
-    /// The caller's; the nest only reads it.
+    /// An input of the caller: read-only.
     Input,
-    /// The caller's; the nest writes it.
+    /// An output of the caller.
     Output,
-    /// The caller's; the prepare step writes it once, later calls read it.
+    /// A prepared buffer of the caller: the preparation writes it once, later calls read it.
     Prepared,
-    /// The kernel's, for a whole call: what one stage makes and others read.
+    /// Owned by the kernel for a whole call: one stage writes it, others read it.
     Intermediate,
-    /// The kernel's, for one iteration of the [loop](super::Loop::locals) that it belongs to.
+    /// Owned by the kernel for one iteration of its [loop](super::Loop::locals).
     Local,
 }
 
-/// Where a buffer lives: what lowering decides.
+/// The memory space of a buffer, which lowering decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Memory {
-    /// Wherever the caller has it.
+    /// Memory of the caller.
     Caller,
-    /// The workspace that the caller hands over; contents are lost after the call. A buffer that
-    /// is local to an iteration of a parallel loop has one copy per worker.
+    /// The workspace that the caller passes; its contents are lost after the call. A buffer that is
+    /// local to an iteration of a parallel loop has one copy per worker.
     Workspace,
-    /// The stack of the worker or of the thread of a device: small, and in registers where all subscripts are constant.
+    /// The stack of a worker or device thread: small, and in registers if all subscripts are
+    /// constant.
     Stack,
-    /// The memory that the threads of a block of a device share.
+    /// The shared memory of a block of device threads.
     Shared,
 }
 
 impl Owner {
-    /// Whether it is the kernel itself.
+    /// Whether the kernel owns it.
     #[must_use]
     pub fn is_kernel(self) -> bool {
         match self {
@@ -83,7 +84,7 @@ impl Owner {
 }
 
 impl Buffer {
-    /// A buffer whose elements lie row by row.
+    /// A row-major buffer.
     #[must_use]
     pub fn new(name: String, dtype: DType, shape: Vec<i64>, owner: Owner) -> Self {
         let (layout, memory, is_shared) = (None, None, false);
@@ -100,7 +101,7 @@ impl Buffer {
         }
     }
 
-    /// The extent of a dimension, rounded up to what the memory holds of it.
+    /// The extent of a dimension, including padding.
     #[must_use]
     pub fn padded(&self, dimension: usize) -> i64 {
         let extent = self.shape.get(dimension).copied().unwrap_or(1);
@@ -113,7 +114,7 @@ impl Buffer {
         self.elements().saturating_mul(self.dtype.bytes() as i64)
     }
 
-    /// The number of bytes that a thread of a device holds: all of them, or those that are its own.
+    /// The bytes that a device thread holds: the whole buffer, or its own part.
     #[must_use]
     pub fn thread_bytes(&self) -> i64 {
         let threads = self.by_thread.iter().filter_map(|dimension| self.shape.get(*dimension));
@@ -134,8 +135,8 @@ impl Buffer {
 }
 
 impl Buffer {
-    /// A position with as few dimensions as say the same: two that a fused loop goes through as one are
-    /// one. With the extents; only without a layout.
+    /// Subscripts with as few dimensions as possible, and their extents: dimensions that a fused
+    /// loop traverses as one are merged. Only without a layout.
     #[must_use]
     pub fn merged(&self, subscripts: &[Index]) -> (Vec<Index>, Vec<i64>) {
         let divides = |index: &Index| {
@@ -159,13 +160,13 @@ impl Buffer {
     }
 }
 
-/// A product of extents, which factors of a schedule may make larger than any memory.
+/// A product of extents, saturating: factors of a schedule may exceed any memory.
 fn product(extents: &[i64]) -> i64 {
     extents.iter().fold(1, |product: i64, extent| product.saturating_mul(*extent))
 }
 
-/// Joins quotients with the remainders that belong to them: `28 * (x / 28) + x % 28` is `x`. Loops that
-/// were fused then move through rows that follow each other in equal steps.
+/// Combines quotients with their remainders: `28 * (x / 28) + x % 28` is `x`. Fused loops then have
+/// a constant stride across consecutive rows.
 fn joined(index: Index) -> Option<Index> {
     let mut index = index;
     for term in index.clone().terms() {
@@ -185,12 +186,12 @@ fn joined(index: Index) -> Option<Index> {
     Some(index)
 }
 
-/// How a tensor is laid out in memory: an index expression over the tensor's dimensions for each
-/// dimension of the memory. Dimension `d` of the tensor is `AxisId(d)`.
+/// The layout of a tensor in memory: for each dimension of the memory, an index expression over the
+/// dimensions of the tensor. Dimension `d` of the tensor is `AxisId(d)`.
 ///
-/// Each is a dimension (`k`), a quotient (`n/16`) or a remainder (`n%16`) of one, and every
-/// dimension appears either alone or as quotient and remainder by the same number, so that
-/// different elements have different places. Memory is padded where the extent is no multiple.
+/// Each expression is a dimension (`k`), a quotient (`n/16`) or a remainder (`n%16`). Every
+/// dimension appears either alone or as quotient and remainder by the same number, so different
+/// elements have different positions. Memory is padded if the extent is not a multiple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     parts: Vec<Part>,
@@ -203,7 +204,7 @@ enum Part {
     Remainder(usize, i64),
 }
 
-/// Why something is not a layout.
+/// The reason why a text is not a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayoutError {
     /// A part that is not a dimension, a quotient or a remainder.
@@ -216,7 +217,7 @@ impl Layout {
     /// A layout of a tensor with `rank` dimensions.
     ///
     /// # Errors
-    /// Where two elements would have one place, or a part is none.
+    /// Two elements would share a position, or a part is invalid.
     pub fn new(rank: usize, parts: &[Index]) -> Result<Self, LayoutError> {
         let parse = |(number, index): (usize, &Index)| {
             let part = match index.terms() {
@@ -274,7 +275,7 @@ impl Layout {
         self.parts.iter().map(one).collect()
     }
 
-    /// The tensor's extent of a dimension, rounded up to what the memory holds of it.
+    /// The extent of a dimension of the tensor, including padding.
     #[must_use]
     pub fn padded(&self, dimension: usize, extent: i64) -> i64 {
         self.parts
@@ -288,7 +289,7 @@ impl Layout {
             .unwrap_or(extent)
     }
 
-    /// The layout as text, such as `[n/16, k, n%16]`, with names of the dimensions.
+    /// The layout as text, such as `[n/16, k, n%16]`, with the given dimension names.
     #[must_use]
     pub fn text(&self, names: &[String]) -> String {
         let parts: Vec<String> = self
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(offset.coefficient_of(AxisId(0)), Some(16));
         assert_eq!(offset.coefficient_of(AxisId(1)), Some(1));
         assert_eq!(offset.coefficient_of(AxisId(2)), Some(784));
-        // Rows of another length do not follow each other.
+        // Rows of another length are not contiguous.
         buffer.shape = vec![4, 28, 30];
         let offset = buffer.offset(&[dim(2), row, column]).unwrap();
         assert_eq!(offset.coefficient_of(AxisId(1)), None);

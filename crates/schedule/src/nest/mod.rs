@@ -1,4 +1,4 @@
-//! The loop nest: loops over stores, and the buffers they touch.
+//! The loop nest IR: loops, stores and buffers.
 //!
 //! Expressions are those of a [`Program`](tensorwright_lang::program::Program): an
 //! [`Expr`] over [reads](tensorwright_lang::program::Read) whose subscripts are in the normal form
@@ -11,8 +11,8 @@
 //! initialised by stores of their own, and domains have become [guards](Node::Guard) and
 //! [masks](Store::mask): a [`LoweredNest`](crate::LoweredNest).
 
-mod around;
 mod buffer;
+mod hidden;
 mod launch;
 mod operations;
 mod parts;
@@ -25,8 +25,8 @@ mod tensor;
 mod uses;
 mod walk;
 
-pub(crate) use around::Around;
 pub use buffer::{Buffer, Fragment, Layout, LayoutError, Memory, Owner};
+pub(crate) use hidden::HiddenTrees;
 pub use launch::{Launch, Launches, WARP};
 pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
@@ -47,7 +47,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{AxisId, Expr, FixedScalar, Index, Location, Read, TensorId};
 
-/// What a nest or a loop holds, one node after the other.
+/// The nodes of a nest or a loop, in order.
 pub type Body = Shared<Node>;
 
 /// A loop variable, by its number in [`LoopNest::vars`].
@@ -56,7 +56,7 @@ pub type Var = AxisId;
 /// A buffer, by its number in [`LoopNest::buffers`].
 pub type BufferId = TensorId;
 
-/// A stage, by the buffer that it makes.
+/// A stage, identified by the buffer that it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StageId(pub BufferId);
 
@@ -70,31 +70,33 @@ pub struct LoopNest {
     pub buffers: Table<Buffer>,
     /// The names of the loop variables, by [`Var`].
     pub vars: Table<Arc<str>>,
-    /// What the caller passes: inputs, then outputs, then prepared buffers.
+    /// The parameters: inputs, then outputs, then prepared buffers.
     pub parameters: Vec<BufferId>,
-    /// The inputs whose values do not change between calls.
+    /// The inputs that are constant between calls.
     pub constants: Vec<BufferId>,
-    /// The parameters of the definition that are numbers in the loops.
+    /// The parameters of the definition that are compiled into the loops.
     pub fixed: Vec<FixedScalar>,
-    /// What runs once, ahead of all calls: it fills the prepared buffers from `const` inputs.
+    /// The preparation: runs once, ahead of all calls, and fills prepared buffers from `const`
+    /// inputs.
     pub prepare: Body,
-    /// What runs at every call.
+    /// The body: runs at every call.
     pub body: Body,
-    /// By how much the bound on rounding errors exceeds that of the program's own sums on data of one
-    /// magnitude: rewritings that compute with other numbers than the program names raise it above
-    /// one. On other data it is an estimate.
+    /// The factor by which the bound on rounding errors exceeds that of the program's own sums, for
+    /// data of one magnitude. Rewritings that round differently raise it above one. For other data
+    /// it is an estimate.
     pub error_growth: f64,
-    /// The part of it that plain loops do not show: how [tensor operations](TensorOp) round.
+    /// The part of it that tensor operations cause: [their rounding](TensorOp) is not visible in
+    /// the loops.
     pub rounding_growth: f64,
-    /// How large the canonical nest of the program is: what [limits](crate::limits) always allow.
+    /// The size of the canonical nest of the program, which [limits](crate::limits) always allow.
     pub own: Size,
-    /// How the nest runs on a device; only after [lowering](crate::lower()) for one.
+    /// The launches of the nest; only after [lowering](crate::lower()) for a device.
     pub launches: Option<Launches>,
-    /// What stands around the body where a [`Window`](crate::Window) shows a piece of it.
-    pub(crate) around: Arc<Around>,
+    /// The trees outside of the current [window](crate::Window).
+    pub(crate) hidden: Arc<HiddenTrees>,
 }
 
-/// A step of a nest.
+/// A node of a nest.
 #[derive(Debug, Clone)]
 pub enum Node {
     /// A loop.
@@ -105,7 +107,7 @@ pub enum Node {
     Store(Store),
     /// A hint that an element will be read soon. Its subscripts may be out of bounds.
     Prefetch(Prefetch),
-    /// The threads of a block wait for each other; only in a [launch](Launch), outside of thread loops.
+    /// A barrier for the threads of a block; only in a [launch](Launch), outside of thread loops.
     Barrier,
 }
 
@@ -117,52 +119,52 @@ pub struct Loop {
     pub var: Var,
     /// The number of iterations; at least one.
     pub extent: i64,
-    /// The stage whose loop it is.
+    /// The stage that the loop belongs to.
     pub stage: Option<StageId>,
     /// How the iterations run.
     pub kind: LoopKind,
-    /// Whether the iterations make different elements, in which order, or terms of the same ones.
+    /// The role: spatial, reduction or recurrence.
     pub role: Role,
-    /// The stages that share the loop with its own and that its iterations make terms of, whatever its role.
+    /// Other stages that share the loop and for which it is a reduction loop, whatever its role.
     pub terms_of: Vec<StageId>,
-    /// Whether lowering splits off the last iteration, so that the others need no guard.
+    /// Whether lowering peels the last iteration, so that the others need no guard.
     pub peel: bool,
-    /// Whether consecutive iterations may make the same elements again (a tail that is shifted
+    /// Whether consecutive iterations may compute the same elements again (a tail that is shifted
     /// inwards).
     pub overlaps: bool,
-    /// Whether an iteration reads what those before it left in a buffer of the loop around (a sliding window), so that
-    /// they run in order.
+    /// Whether an iteration reads elements that earlier ones left in a buffer of the enclosing loop
+    /// (a sliding window), so that iterations run in order.
     pub slides: bool,
     /// The buffers that live for one iteration.
     pub locals: Vec<BufferId>,
-    /// What runs at each iteration.
+    /// The loop body.
     pub body: Body,
 }
 
 /// How the iterations of a loop run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LoopKind {
-    /// One after the other.
+    /// Sequential.
     Serial,
-    /// In any order, by several workers.
+    /// Parallel: in any order, on several workers.
     Parallel,
-    /// In any order, by the blocks of a grid of a device.
+    /// Bound to the blocks of a grid: in any order.
     Block(Dim),
-    /// In any order, by the threads of a block of a device.
+    /// Bound to the threads of a block: in any order.
     Thread(Dim),
-    /// Written out one after the other; gone after lowering.
+    /// Unrolled; gone after lowering.
     Unrolled,
-    /// As the lanes of vectors; gone after lowering, where stores have [`Store::lanes`].
+    /// Vectorized; gone after lowering, which creates [`Store::lanes`].
     Vectorized,
-    /// In any order, with those of the other loops of a [tensor operation](TensorOp), by a warp of threads of a device;
-    /// one after the other everywhere else.
+    /// Part of a [tensor operation](TensorOp): in any order with its other loops by a warp of a
+    /// device, and sequential everywhere else.
     Tensor,
 }
 
-/// A direction in which blocks and threads of a device are numbered.
+/// A direction of the grid of blocks or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dim {
-    /// The one in which neighbours run together.
+    /// The direction in which neighboring threads run together.
     X,
     /// The next one.
     Y,
@@ -180,7 +182,7 @@ impl Dim {
         Dim::ALL[self.place()].0
     }
 
-    /// The place in lists of extents, `x` first.
+    /// The position in lists of extents, `x` first.
     #[must_use]
     pub fn place(self) -> usize {
         match self {
@@ -199,7 +201,7 @@ impl LoopKind {
     }
 }
 
-/// The kind as schedules and nests spell it.
+/// The kind in the syntax of schedules and nests.
 impl fmt::Display for LoopKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -214,25 +216,25 @@ impl fmt::Display for LoopKind {
     }
 }
 
-/// What the iterations of a loop have to do with each other.
+/// The role of a loop: the dependences between its iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// They make different elements and do not depend on each other.
+    /// Spatial: iterations compute different elements and are independent.
     Spatial,
-    /// They make terms of the same elements.
+    /// Reduction: iterations compute terms of the same elements.
     Reduce,
-    /// They make different elements, each from those of earlier iterations: a recurrence. They run in
-    /// order, one after the other, and so do the loops that it is split into.
+    /// Recurrence: iterations compute different elements, each from those of earlier iterations.
+    /// They run in order, and so do the loops that it is split into.
     Scan,
 }
 
-/// Nodes that run only where all conditions hold.
+/// Nodes that run only if all conditions hold.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Guard {
-    /// Each must be at least zero. No values from data occur in them.
+    /// Each must be at least zero. They do not depend on data.
     pub conditions: Vec<Index>,
-    /// What runs then.
+    /// The guarded nodes.
     pub body: Body,
 }
 
@@ -244,58 +246,60 @@ pub struct Store {
     pub buffer: BufferId,
     /// One subscript per dimension of the buffer.
     pub subscripts: Vec<Index>,
-    /// With an operator the value is combined with what the element holds; without, it replaces it.
+    /// With an operator, the value is combined with the old value of the element; without, it
+    /// replaces it.
     pub combine: Option<ReductionOp>,
     /// The value.
     pub value: Expr,
-    /// What a reduction starts from; lowering makes a store of its own of it.
+    /// The initial value of a reduction; lowering turns it into a separate store.
     pub init: Option<Expr>,
-    /// Where the store takes place; lowering turns it into guards and masks.
+    /// The iterations in which the store runs; lowering turns this into guards and masks.
     pub domain: Vec<Bound>,
-    /// What makes it the store of a scatter.
+    /// Set for the store of a scatter.
     pub scatter: Option<Box<Scatter>>,
-    /// The lanes of a vector store; only after lowering. Where no subscript depends on the lane,
-    /// all lanes are combined into one element, and there is an operator to combine them with.
+    /// The lanes of a vector store; only after lowering. If no subscript depends on the lane, the
+    /// operator combines all lanes into one element.
     pub lanes: Option<Lanes>,
-    /// Conditions that depend on the lane: only lanes where each is at least zero take part. Reads
-    /// by other lanes must not happen. Only after lowering.
+    /// Conditions that depend on the lane: only lanes in which each is at least zero are active.
+    /// Inactive lanes must not read. Only after lowering.
     pub mask: Vec<Index>,
 }
 
-/// The store of a scatter: in some dimensions, which element a term goes to is up to the term. So terms of
-/// one element are anywhere, and another store gives all elements their start.
+/// A scatter: in some dimensions, the term decides which element it goes to. Any iteration may
+/// contribute to an element, and another store initializes all elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scatter {
     /// The dimensions.
     pub dimensions: Vec<u32>,
-    /// Those of them that data may leave, so that they are checked when the kernel runs.
+    /// Those of them that may be out of bounds, depending on data: the kernel checks them at run
+    /// time.
     pub checked: Vec<u32>,
-    /// Where the source text says where terms go.
+    /// The location of the subscripts in the source text.
     pub place: Location,
 }
 
-/// A condition under which a store takes place.
+/// A condition for a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     /// At least zero where the condition holds.
     pub index: Index,
-    /// Whether the store may take place elsewhere too, as long as nothing is accessed out of
-    /// bounds: what it writes there is padding that nobody reads (a tail that is rounded up).
+    /// Whether the store may also run where the condition fails, if no access is out of bounds: it
+    /// writes padding there that is never read (a tail that is rounded up).
     pub padding: bool,
-    /// Whether it limits the terms of the store's reduction and not its elements: the reduction
-    /// starts everywhere.
+    /// Whether it limits the terms of the reduction and not the elements: the reduction is
+    /// initialized everywhere.
     pub term: bool,
 }
 
-/// What a store reads an element for.
+/// The purpose of a read in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {
     /// Its value.
     Value,
-    /// What its reduction starts from.
+    /// The initial value of its reduction.
     Start,
-    /// Where it writes, and whether.
+    /// The position of its write, or the condition for it.
     Place,
 }
 
@@ -306,8 +310,9 @@ pub struct Lanes {
     pub var: Var,
     /// The number of lanes.
     pub count: i64,
-    /// Whether they are steps of a recurrence: each reads what the one before it writes. The value is then a
-    /// [`Running`](tensorwright_lang::program::Running) one, whose terms may be combined in any order.
+    /// Whether the lanes are steps of a recurrence: each reads the element of the previous one. The
+    /// value is then a [`Running`](tensorwright_lang::program::Running) one, whose terms may be
+    /// combined in any order.
     pub in_order: bool,
 }
 
@@ -352,7 +357,7 @@ impl LoopNest {
         TensorId(self.buffers.len() as u32 - 1)
     }
 
-    /// Whether the nest is in the form that emitters take.
+    /// Whether the nest is fully lowered.
     pub(crate) fn is_lowered(&self) -> bool {
         fn lowered(node: &Node) -> bool {
             match node {
@@ -381,13 +386,13 @@ impl Loop {
         Self { var, extent, stage, kind, role, terms_of, peel, overlaps, slides, locals, body }
     }
 
-    /// The loop without what it holds.
+    /// The loop without its body.
     #[must_use]
     pub(crate) fn shell(&self) -> Self {
         Self { body: Body::default(), locals: Vec::new(), ..self.clone() }
     }
 
-    /// The loop as one of a stage.
+    /// Sets the stage of the loop.
     #[must_use]
     pub fn of(mut self, stage: StageId) -> Self {
         self.stage = Some(stage);
@@ -396,14 +401,14 @@ impl Loop {
 }
 
 impl Loop {
-    /// Whether the iterations make terms of the elements of a stage. The outermost such loop around a
-    /// store is where its reduction begins: [`Store::init`] is stored ahead of it.
+    /// Whether the loop is a reduction loop of a stage. The reduction begins at the outermost such
+    /// loop around a store: [`Store::init`] is stored before it.
     #[must_use]
     pub fn reduces(&self, stage: StageId) -> bool {
         self.role == Role::Reduce && self.stage == Some(stage) || self.terms_of.contains(&stage)
     }
 
-    /// Takes over the buffers of loops inside that are no more. Copies of a loop share them.
+    /// Takes over the locals of inner loops that were removed. Copies of a loop share them.
     pub(crate) fn adopt(&mut self, locals: Vec<BufferId>) {
         for id in locals {
             if !self.locals.contains(&id) {
@@ -430,14 +435,14 @@ impl Store {
         }
     }
 
-    /// The stage that it belongs to.
+    /// The stage of the store.
     #[must_use]
     pub fn stage(&self) -> StageId {
         StageId(self.buffer)
     }
 
-    /// The elements that the store reads, and what for; not the old value of the element that it
-    /// combines with. All that asks what is read asks here.
+    /// The elements that the store reads, and for which purpose; without the old value of the
+    /// element that it updates. The one definition of what a store reads.
     #[must_use]
     pub fn reads(&self) -> Vec<(Use, &Read)> {
         let mut all = Vec::new();
@@ -456,7 +461,7 @@ impl Store {
         }
     }
 
-    /// Whether the store is a recurrence: its value is computed from other elements of its own buffer.
+    /// Whether the store is a recurrence: its value depends on other elements of its own buffer.
     #[must_use]
     pub fn is_recurrence(&self) -> bool {
         self.does_read(self.buffer)
@@ -468,7 +473,7 @@ impl Store {
         self.scatter.is_some()
     }
 
-    /// The element that is written, as a read whose subscripts are checked; `None` if none has to be.
+    /// The written element, as a checked read; `None` if it needs no check.
     #[must_use]
     pub fn checked_element(&self) -> Option<Read> {
         let Scatter { checked, place, .. } = self.scatter.as_deref()?;

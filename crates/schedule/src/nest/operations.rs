@@ -1,4 +1,4 @@
-//! About how many instructions a nest becomes once tails are peeled, loops unrolled and lanes vectors.
+//! Estimates the instructions of a nest after peeling, unrolling and vectorization.
 
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -7,10 +7,10 @@ use tensorwright_lang::program::{Atom, Expr, Index, Read, Term};
 use super::parts::parts;
 use super::{LoopKind, LoopNest, Node, Store, Var};
 
-/// Elements of a vector register for which one instruction is counted.
+/// The elements of a vector register, for which one instruction is counted.
 const REGISTER: u128 = 8;
 
-/// Instructions of a call of C's library, which is made lane by lane.
+/// The instructions of a call of the C library, which is made per lane.
 const CALL: u128 = 8;
 
 /// The operations of nodes.
@@ -20,14 +20,14 @@ pub(crate) fn operations(nest: &LoopNest, nodes: &[Node]) -> u128 {
 }
 
 impl LoopNest {
-    /// About how many instructions a store takes for one element.
+    /// The approximate number of instructions of a store for one element.
     #[must_use]
     pub fn instructions(&self, store: &Store) -> u128 {
         of_store(self, store, Lanes { var: None, count: 1 })
     }
 }
 
-/// The lanes that a vectorized loop makes of a store.
+/// The lanes of a vectorized loop in a store.
 #[derive(Clone, Copy)]
 struct Lanes {
     var: Option<Var>,
@@ -43,7 +43,8 @@ fn of_node(nest: &LoopNest, node: &Node, lanes: Lanes) -> u128 {
                 LoopKind::Vectorized => (1, Lanes { var: Some(l.var), count: extent }),
                 _ => (1, lanes),
             };
-            // A peeled loop becomes one without its last iteration, and that one.
+            // A peeled loop becomes a loop without its last iteration, and a copy of that
+            // iteration.
             let copies = if l.peel { copies.saturating_mul(2) } else { copies };
             copies.saturating_mul(sum(l.body.iter().map(|node| of_node(nest, node, lanes))))
         }
@@ -66,14 +67,14 @@ fn of_store(nest: &LoopNest, store: &Store, lanes: Lanes) -> u128 {
     sum([place, value, init, bounds, cost.wide(1)])
 }
 
-/// What expressions cost in so many lanes.
+/// The cost of expressions for a number of lanes.
 struct Cost<'a> {
     nest: &'a LoopNest,
     lanes: Lanes,
 }
 
 impl Cost<'_> {
-    /// Instructions that vectors take.
+    /// The instructions for all lanes.
     fn wide(&self, instructions: u128) -> u128 {
         instructions.saturating_mul(self.lanes.count.div_ceil(REGISTER))
     }
@@ -105,8 +106,8 @@ impl Cost<'_> {
         self.access(&read.subscripts).saturating_add(checks)
     }
 
-    /// An access: one instruction per vector if the lanes follow each other or are the same, one per
-    /// lane otherwise.
+    /// An access: one instruction per vector if the lanes are contiguous or equal, otherwise one
+    /// per lane.
     fn access(&self, subscripts: &[Index]) -> u128 {
         let apart = self.lanes.var.is_some_and(|lane| {
             let (last, outer) = match subscripts.split_last() {
@@ -132,8 +133,8 @@ fn of_index(index: &Index) -> u128 {
     sum(index.terms().iter().map(term))
 }
 
-/// The instructions of a builtin that is computed in vectors, from the size of its code; `None` for
-/// those that call C's library.
+/// The instructions of a builtin that is vectorized, from the size of its code; `None` for calls of
+/// the C library.
 fn instructions(builtin: Builtin, dtype: DType) -> Option<u128> {
     let double = dtype == DType::Double;
     Some(match builtin {

@@ -1,4 +1,4 @@
-//! How large expressions are: their operands, operators and terms of subscripts.
+//! Counts the parts of expressions: operands, operators, subscript terms.
 
 use tensorwright_lang::program::{Atom, Expr, Index, Term};
 
@@ -17,7 +17,7 @@ pub(crate) fn parts(expr: &Expr) -> usize {
     }
 }
 
-/// The terms of an index expression and of those inside it; a single variable counts for nothing.
+/// The terms of an index expression and of nested ones; a single variable counts zero.
 pub(crate) fn index_parts(index: &Index) -> usize {
     let term = |term: &Term| match &term.atom {
         Atom::Axis(_) => 1,

@@ -1,4 +1,4 @@
-//! The nest as text that a person can follow.
+//! Prints a nest as pseudo-C.
 
 use std::fmt::{self, Write as _};
 
@@ -8,7 +8,7 @@ use tensorwright_lang::program::{Expr, Index, expr_text, index_text};
 
 use super::{Buffer, BufferId, LoopKind, LoopNest, Node, Owner, Prefetch, Store, Var};
 
-/// Prints the nest as pseudo-C: what is declared, then the loops.
+/// Prints declarations, then loops.
 impl fmt::Display for LoopNest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters: Vec<String> =
@@ -30,8 +30,8 @@ impl fmt::Display for LoopNest {
 }
 
 impl LoopNest {
-    /// The preparation as text: the constants that it reads, the buffers that it fills, and how; empty
-    /// if there is none. Nests of the same text make the same bytes of the same constants.
+    /// The preparation as text: the constants that it reads, the buffers that it fills, and its
+    /// loops; empty if there is none. Equal texts compute equal bytes from equal constants.
     #[must_use]
     pub fn preparation(&self) -> String {
         if self.prepare.is_empty() {
@@ -74,7 +74,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// The buffers that live for the whole call and are no parameters.
+    /// The buffers that live for the whole call and are not parameters.
     fn shared(&self) -> Vec<&Buffer> {
         let mut local = vec![false; self.nest.buffers.len()];
         super::walk::for_each_loop(&self.nest.body, &mut |l| {
@@ -155,7 +155,7 @@ impl Printer<'_> {
 
     fn conditions(&self, conditions: &[Index]) -> String {
         let one = |index: &Index| {
-            // `a - b >= 0` reads best as `b <= a`.
+            // `a - b >= 0` is printed as `b <= a`.
             let (mut small, mut large) = (Index::constant(0), Index::constant(0));
             for term in index.terms() {
                 let part = Index::atom(term.atom.clone());

@@ -1,4 +1,4 @@
-//! What loop variables can be, and what index arithmetic is then.
+//! Ranges of loop variables, and simplification of index arithmetic.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// With one more loop around.
+    /// Adds an enclosing loop.
     #[must_use]
     pub fn with(&self, var: Var, extent: i64) -> Ranges {
         let mut inner = self.clone();
@@ -34,7 +34,7 @@ impl Ranges {
         self.extents.get(&var).copied()
     }
 
-    /// The values that a variable can take. One of no loop around is taken to be anything.
+    /// The values of a variable. A variable without a loop may have any value.
     pub(crate) fn of(&self, var: Var) -> Interval {
         match self.extent(var) {
             Some(extent) => Interval { lo: 0, hi: i128::from(extent) - 1 },
@@ -42,19 +42,19 @@ impl Ranges {
         }
     }
 
-    /// The values that an index can take, or more. Data are taken to be anything that some integer
-    /// type holds.
+    /// A superset of the values of an index. Data may have any value of an integer type.
     #[must_use]
     pub fn interval(&self, index: &Index) -> Interval {
         let any = Interval::of_type(DType::Int64).hull(Interval::of_type(DType::UInt64));
         index.interval(&|var| self.of(var), &|_| any)
     }
 
-    /// [`Ranges::interval`], with minima and maxima taken apart: what they are made of may cancel the rest. Clamps
-    /// of neighbours, `min(i + 1, 9) - min(i, 9)`, are at most one apart, whatever `i` is.
+    /// [`Ranges::interval`] with case distinctions for minima and maxima, whose operands may cancel
+    /// other terms. The clamps of neighbors, `min(i + 1, 9) - min(i, 9)`, differ by at most one for
+    /// all `i`.
     #[must_use]
     pub fn tight_interval(&self, index: &Index) -> Interval {
-        /// The most minima and maxima that are taken apart.
+        /// The most minima and maxima to distinguish.
         const MOST: u32 = 6;
         self.taken_apart(index, MOST).unwrap_or_else(|| self.interval(index))
     }
@@ -78,13 +78,13 @@ impl Ranges {
         })
     }
 
-    /// The values that `b - a` can take, or more.
+    /// A superset of the values of `b - a`.
     ///
-    /// Minima and maxima are monotone and stretch no distance: `max(c, d) - max(a, b)` lies between the least and the
-    /// greatest of `c - a` and `d - b`.
+    /// Minima and maxima are monotone and do not increase distances: `max(c, d) - max(a, b)` lies
+    /// between the minimum and the maximum of `c - a` and `d - b`.
     #[must_use]
     pub fn distance(&self, a: &Index, b: &Index) -> Option<Interval> {
-        /// The most minima and maxima inside each other.
+        /// The deepest nesting of minima and maxima.
         const MOST: u32 = 4;
         let tight = self.tight_interval(&b.sub(a)?);
         Some(match self.stretched(a, b, MOST) {
@@ -93,7 +93,7 @@ impl Ranges {
         })
     }
 
-    /// [`Ranges::distance`] of indices that have minima or maxima in the same places.
+    /// [`Ranges::distance`] of indices with minima or maxima at the same positions.
     fn stretched(&self, a: &Index, b: &Index, most: u32) -> Option<Interval> {
         let choice = |index: &Index| {
             let is_choice = |term: &&Term| matches!(term.atom, Atom::Min(..) | Atom::Max(..));
@@ -117,7 +117,7 @@ impl Ranges {
             let of = |(from, to)| self.stretched(from, to, most - 1);
             Some(of(one)?.hull(of(other)?))
         };
-        // Which operand goes with which does not matter to a minimum.
+        // A minimum is commutative: try both pairings of operands.
         let choices = match (hull((p, r), (q, s)), hull((p, s), (q, r))) {
             (Some(a), Some(b)) => Interval { lo: a.lo.max(b.lo), hi: a.hi.min(b.hi) },
             (one, other) => one.or(other)?,
@@ -130,27 +130,27 @@ impl Ranges {
         })
     }
 
-    /// Whether an index is at least zero wherever the loops can be.
+    /// Whether an index is at least zero in all iterations.
     #[must_use]
     pub fn always(&self, condition: &Index) -> bool {
         self.interval(condition).lo >= 0
     }
 
-    /// Whether an index is below zero wherever the loops can be.
+    /// Whether an index is below zero in all iterations.
     #[must_use]
     pub fn never(&self, condition: &Index) -> bool {
         self.interval(condition).hi < 0
     }
 
-    /// Whether an index is always an element of a dimension of so many.
+    /// Whether an index is always within a dimension of this extent.
     #[must_use]
     pub(crate) fn stays_inside(&self, index: &Index, extent: i64) -> bool {
         let range = self.interval(index);
         range.lo >= 0 && range.hi < i128::from(extent)
     }
 
-    /// The same index with quotients, remainders, minima and maxima gone where the ranges decide
-    /// them; `None` on overflow.
+    /// Simplifies quotients, remainders, minima and maxima that the ranges decide; `None` on
+    /// overflow.
     #[must_use]
     pub fn simplify(&self, index: &Index) -> Option<Index> {
         if index.terms().iter().all(|term| matches!(term.atom, Atom::Axis(_))) {
@@ -227,7 +227,7 @@ impl Ranges {
     }
 
     /// `index = grain * coarse + fine` with `fine` in `0..grain` and `grain > 1` a divisor of
-    /// `divisor`, if there is such a way to see it.
+    /// `divisor`, if there is such a decomposition.
     fn grains(&self, index: &Index, divisor: i64) -> Option<(Index, Index, i64)> {
         let mut grains: Vec<i64> = index
             .terms()
@@ -254,13 +254,13 @@ impl Ranges {
     }
 }
 
-/// `min(max(inner, lo), hi)`, either of which may be missing: what clamps of clamps come to. A stage that is computed inside
-/// of a stage that is computed inside of another has as many around each other as there are borders.
+/// `min(max(inner, lo), hi)` with optional bounds: the normal form of nested clamps. A stage inside
+/// a stage inside another one has as many nested clamps as there are borders.
 struct Clamped {
     inner: Index,
     lo: Option<i64>,
     hi: Option<i64>,
-    /// How many minima and maxima there were.
+    /// The number of minima and maxima.
     count: usize,
 }
 
@@ -320,7 +320,7 @@ fn gcd(a: i64, b: i64) -> i64 {
     i64::try_from(a).unwrap_or(1)
 }
 
-/// `c*k*(x / c) + k*(x % c)` is `k*x`: what is left of a fused loop whose parts are used together.
+/// `c*k*(x / c) + k*(x % c)` is `k*x`: occurs if the parts of a fused loop are used together.
 fn join_quotients(index: Index) -> Option<Index> {
     for term in index.terms() {
         let Atom::Mod(inner, divisor) = &term.atom else { continue };
@@ -358,7 +358,7 @@ impl Rewrite for Simplify<'_> {
                 (LogicOp::And, _, Some(true)) | (LogicOp::Or, _, Some(false)) => *a,
                 (LogicOp::And, Some(false), _) => truth(false),
                 (LogicOp::Or, Some(true), _) => truth(true),
-                // A read may be one that is checked, and reported if it is made.
+                // A checked read must stay, because it may be reported.
                 (LogicOp::And, _, Some(false)) if !does_read(&a) => truth(false),
                 (LogicOp::Or, _, Some(true)) if !does_read(&a) => truth(true),
                 _ => Expr::Logic(op, a, b),
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(distance(&clamp(1), &clamp(-1)), (-2, -1));
         assert_eq!(distance(&clamp(-1), &var(0)), (0, 1));
         assert_eq!(distance(&var(0), &clamp(3)), (0, 3));
-        // Nothing cancels here.
+        // These do not cancel.
         assert_eq!(distance(&clamp(0), &Index::constant(0)), (-99, 0));
     }
 

@@ -1,12 +1,12 @@
-//! [`Shared`]: a list whose copies share its elements until one of them changes.
+//! [`Shared`]: a copy-on-write vector.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A list whose copies share its elements. They are copied when one of the lists is changed.
+/// A copy-on-write vector: clones share the elements until one of them changes.
 ///
-/// A step of a schedule keeps the nest from before it until it is known to be legal: with shared lists that costs as much as
-/// the step changes, and not as much as the nest is large. Use it like a vector.
+/// A step of a schedule keeps the previous nest until the step is known to be legal. With shared
+/// vectors, this costs as much as the step changes and not as much as the whole nest.
 #[derive(Debug, Clone)]
 pub struct Shared<T>(Arc<Vec<T>>);
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(list.as_ptr(), copy.as_ptr());
         copy.push(3);
         assert_eq!((list.as_slice(), copy.as_slice()), (&[1, 2][..], &[1, 2, 3][..]));
-        // What nobody else holds is changed in place.
+        // An unshared vector is changed in place.
         let before = copy.as_ptr();
         copy[0] = 7;
         assert_eq!(copy.as_ptr(), before);

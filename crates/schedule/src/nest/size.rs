@@ -1,4 +1,4 @@
-//! [`Size`]: how large a nest is, in everything that a limit is about.
+//! [`Size`]: the size of a nest, in all quantities that have limits.
 
 use super::operations::operations;
 use super::parts::{index_parts, parts};
@@ -7,9 +7,9 @@ use super::{LoopNest, Node, Store};
 /// How large a nest is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// The loops inside each other.
+    /// The depth of nested loops.
     pub depth: usize,
-    /// The iterations of all stores, those that a tail skips included.
+    /// The iterations of all stores, including those that a tail skips.
     pub iterations: u128,
     /// The parts of the largest expression.
     pub expression: usize,
@@ -17,17 +17,17 @@ pub struct Size {
     pub parts: usize,
     /// The stores.
     pub stores: usize,
-    /// The operations once everything is written out, about as many instructions.
+    /// The operations after unrolling, about one instruction each.
     pub operations: u128,
     /// The bytes of all buffers.
     pub bytes: u128,
 }
 
 impl Size {
-    /// The size of a nest that is not lowered yet.
+    /// The size of a nest before lowering.
     #[must_use]
     pub fn of(nest: &LoopNest) -> Self {
-        let mut size = *nest.around.size();
+        let mut size = *nest.hidden.size();
         for body in [&nest.prepare, &nest.body] {
             size.add(body, 0, 1);
             size.operations = size.operations.saturating_add(operations(nest, body));

@@ -1,29 +1,30 @@
-//! [`Table`]: a list that grows at its end, whose copies share the parts that stay the same.
+//! [`Table`]: an append-only list that is copied by chunks.
 
 use std::ops::{Index, IndexMut};
 use std::sync::{Arc, OnceLock};
 
-/// The elements of a part: what a change of one element copies.
+/// The elements of a chunk, which is copied if one of them changes.
 const PART: usize = 64;
 
-/// A list that grows at its end. A copy shares its parts, and a change copies the part of the element alone.
+/// An append-only list. Clones share chunks, and a change copies only the chunk of the element.
 ///
-/// A nest may have tens of thousands of buffers and variables, and each step of a schedule keeps the nest from before it.
+/// A nest may have tens of thousands of buffers and variables, and each step of a schedule keeps
+/// the previous nest.
 #[derive(Debug, Clone)]
 pub struct Table<T> {
-    /// All parts but the last are full.
+    /// All chunks but the last one are full.
     parts: Vec<Arc<Part<T>>>,
 }
 
 #[derive(Debug)]
 struct Part<T> {
     items: Vec<T>,
-    /// What [`Table::sum`] has found.
+    /// The cached result of [`Table::sum`].
     sum: OnceLock<u128>,
 }
 
 impl<T: Clone> Clone for Part<T> {
-    /// A copy is made to be changed, so what is known of it is forgotten.
+    /// A clone is made to be changed, so it drops the cache.
     fn clone(&self) -> Self {
         Self { items: self.items.clone(), sum: OnceLock::new() }
     }
@@ -49,7 +50,7 @@ impl<T> Table<T> {
         self.parts.is_empty()
     }
 
-    /// An element, if there is one of that number.
+    /// An element by number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<&T> {
         self.parts.get(number / PART)?.items.get(number % PART)
@@ -66,8 +67,8 @@ impl<T> Table<T> {
         Iter { table: self, next: 0, end: self.len() }
     }
 
-    /// The sum of a number of each element, which has to be the same number at each call: parts that stay the same are not
-    /// looked at again.
+    /// The sum of `number` over all elements. It must be the same function at each call, because
+    /// unchanged chunks use cached sums.
     pub fn sum(&self, number: impl Fn(&T) -> u128) -> u128 {
         let of_part = |part: &Arc<Part<T>>| {
             let sum = || part.items.iter().map(&number).fold(0, u128::saturating_add);
@@ -90,18 +91,18 @@ impl<T: Clone> Table<T> {
         }
     }
 
-    /// An element to be changed, if there is one of that number.
+    /// A mutable element by number.
     pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
         changed(self.parts.get_mut(number / PART)?).get_mut(number % PART)
     }
 
-    /// All elements to be changed, in order.
+    /// All elements, mutable, in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.parts.iter_mut().flat_map(changed)
     }
 }
 
-/// The elements of a part that is about to change.
+/// The elements of a chunk that is about to change.
 fn changed<T: Clone>(part: &mut Arc<Part<T>>) -> &mut Vec<T> {
     let part = Arc::make_mut(part);
     part.sum = OnceLock::new();

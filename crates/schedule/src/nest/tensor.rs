@@ -1,4 +1,4 @@
-//! Tensor operations: tiles of matrices on which a warp of a device works as one.
+//! [`TensorOp`]: matrix multiplications on tiles by a warp (tensor cores).
 //!
 //! ```text
 //! tensor for m in 0..16 {
@@ -6,8 +6,9 @@
 //!     tensor for k in 0..16 { C.tile(m, n) += float(A(.., m, .., k) * B(.., k, .., n)); }
 //! ```
 //!
-//! The loops keep what they mean: whoever reads them as plain loops computes the same. A device whose threads multiply
-//! matrices together does all their iterations at once, in an order of its own, and holds the tile in registers of the warp.
+//! The loops keep their meaning: executed as plain loops, they compute the same. A device with
+//! tensor cores executes all their iterations at once, in its own order, and holds the tile in
+//! registers of the warp.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
@@ -15,7 +16,7 @@ use tensorwright_lang::program::{Expr, Index, Read, Scalar};
 
 use super::{Buffer, BufferId, Loop, LoopKind, LoopNest, Node, Role, Store, Var};
 
-/// The rows, the columns and the terms of a tile.
+/// The rows, columns and terms of a tile.
 pub const TILE: i64 = 16;
 
 /// A tensor operation.
@@ -26,47 +27,47 @@ pub struct TensorOp<'a> {
     pub m: Var,
     /// The loop over its columns.
     pub n: Var,
-    /// What is done to an element.
+    /// The store of an element.
     pub store: &'a Store,
-    /// What is done to the tile.
+    /// The work on the tile.
     pub work: TensorWork<'a>,
 }
 
-/// What a tensor operation does.
+/// The work of a tensor operation.
 #[derive(Debug, Clone)]
 pub enum TensorWork<'a> {
-    /// All elements of the tile become a constant.
+    /// Fills the tile with a constant.
     Fill(Scalar),
-    /// Products of two tiles are added to it.
+    /// Adds the product of two tiles.
     MultiplyAdd {
-        /// The loop over terms.
+        /// The reduction loop.
         k: Var,
-        /// The factor that has rows of the tile and terms.
+        /// The factor indexed by rows and terms.
         a: &'a Read,
-        /// The factor that has terms and columns of the tile.
+        /// The factor indexed by terms and columns.
         b: &'a Read,
     },
-    /// The tile goes to memory.
+    /// Stores the tile to memory.
     Write(&'a Read),
 }
 
-/// Where a tile is in memory.
+/// The position of a tile in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placed {
     /// The position of its first element.
     pub start: Index,
-    /// How far apart its rows are, or its columns.
+    /// The distance between its rows, or its columns.
     pub leading: i64,
-    /// Whether rows are contiguous; columns are if not.
+    /// Whether rows are contiguous; otherwise columns are.
     pub is_row_major: bool,
 }
 
 impl<'a> TensorOp<'a> {
-    /// The operation of loops, of which the outermost is given.
+    /// The operation of a nest of loops, given the outermost one.
     ///
     /// # Errors
-    /// Why they are none.
+    /// The reason why the loops are not a tensor operation.
     pub fn of(nest: &'a LoopNest, outermost: &'a Loop) -> Result<Self, String> {
         let (loops, store) = chain(nest, outermost)?;
         if store.scatter.is_some() || store.lanes.is_some() || !store.mask.is_empty() {
@@ -190,7 +191,7 @@ fn chain<'a>(nest: &LoopNest, outermost: &'a Loop) -> Result<(Vec<&'a Loop>, &'a
     }
 }
 
-/// The factors of a term, which is computed in `float`.
+/// The factors of a term that is computed in `float`.
 pub(crate) fn factors(value: &Expr) -> Option<(&Read, &Read)> {
     fn bare(expr: &Expr) -> &Expr {
         match expr {
@@ -209,8 +210,8 @@ pub(crate) fn factors(value: &Expr) -> Option<(&Read, &Read)> {
     }
 }
 
-/// The types that matrices are multiplied in: products are exact, and sums are in `float`. Factors of `float` are rounded
-/// to `tf32` first.
+/// Checks the types of a product: products are exact, and sums are in `float`. Factors of type
+/// `float` are first rounded to `tf32`.
 fn check_types(nest: &LoopNest, c: BufferId, a: BufferId, b: BufferId) -> Result<(), String> {
     let [c, a, b] = [c, a, b].map(|id| nest.buffer(id));
     let is_multiplied =
@@ -234,11 +235,11 @@ fn check_types(nest: &LoopNest, c: BufferId, a: BufferId, b: BufferId) -> Result
 }
 
 impl Placed {
-    /// Where a tile of a buffer is whose rows and columns are numbered by two loops. Only without a layout, so always
-    /// after lowering.
+    /// The position of a tile of a buffer whose rows and columns are numbered by two loops. Only
+    /// without a layout, so always after lowering.
     ///
     /// # Errors
-    /// Why it cannot be accessed as a tile.
+    /// The reason why it cannot be accessed as a tile.
     pub fn of(
         buffer: &Buffer,
         subscripts: &[Index],

@@ -1,26 +1,26 @@
-//! Which buffers and variables a piece of a nest needs from outside.
+//! [`Uses`]: free buffers and variables of a part of a nest.
 
 use std::collections::BTreeSet;
 
 use super::{BufferId, LoopKind, Node, Store, Var};
 use tensorwright_lang::program::{Expr, Index};
 
-/// What a list of nodes mentions and does not declare itself.
+/// The buffers and variables that nodes mention but do not declare.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Uses {
     /// Buffers that are read, written or prefetched.
     pub buffers: BTreeSet<BufferId>,
-    /// Variables of loops further out.
+    /// Variables of enclosing loops.
     pub vars: BTreeSet<Var>,
-    /// Whether a subscript is checked when the kernel runs.
+    /// Whether a subscript is checked at run time.
     pub checks: bool,
     /// Whether a loop is parallel.
     pub parallel: bool,
 }
 
 impl Uses {
-    /// What nodes need.
+    /// The free buffers and variables of nodes.
     #[must_use]
     pub fn of(nodes: &[Node]) -> Self {
         let mut uses = Self::default();
@@ -28,7 +28,7 @@ impl Uses {
         uses
     }
 
-    /// The buffers that nodes mention, whether they declare them or not.
+    /// All buffers that nodes mention, declared there or not.
     #[must_use]
     pub fn mentioned(nodes: &[Node]) -> BTreeSet<BufferId> {
         let mut buffers = Uses::of(nodes).buffers;

@@ -1,10 +1,10 @@
-//! Visiting and rewriting the nodes of a nest.
+//! Visitors and rewriters for the nodes of a nest.
 
 use tensorwright_lang::program::{Index, Rewrite};
 
 use super::{Loop, Node, Store, Var};
 
-/// Calls `visit` with every store, in the order of the text.
+/// Calls `visit` with every store, in textual order.
 pub fn for_each_store<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Store)) {
     for node in nodes {
         match node {
@@ -16,7 +16,7 @@ pub fn for_each_store<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Store)) 
     }
 }
 
-/// Calls `change` with every store, in the order of the text.
+/// Calls `change` with every store, in textual order.
 pub fn for_each_store_mut(nodes: &mut [Node], change: &mut impl FnMut(&mut Store)) {
     for node in nodes {
         match node {
@@ -42,7 +42,7 @@ pub fn for_each_loop<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Loop)) {
     }
 }
 
-/// Puts an index in the place of a variable in all expressions; `None` on overflow.
+/// Replaces a variable by an index in all expressions; `None` on overflow.
 pub fn substitute(nodes: &mut [Node], var: Var, index: &Index) -> Option<()> {
     struct Substitute<'a>(Var, &'a Index);
     impl Rewrite for Substitute<'_> {

@@ -1,4 +1,4 @@
-//! `bind`: the iterations of a loop are the blocks of a grid, or the threads of a block, of a device.
+//! `bind`: maps the iterations of a loop to GPU blocks or threads.
 //!
 //! ```text
 //! C: bind m.0 block.x
@@ -8,14 +8,15 @@
 //! }                                        }
 //! ```
 //!
-//! The iterations must be as independent as those of a parallel loop. Read one after the other they still compute the
-//! program: thread loops of different stages stand side by side in a block, and lowering finds out where threads have to
-//! wait for each other. [`bound`](crate::bound) has the rules about where bound loops may stand.
+//! The iterations must be as independent as those of a parallel loop. Run sequentially, they still
+//! compute the program: thread loops of different stages are next to each other in a block, and
+//! lowering inserts the barriers. [`bound`](crate::bound) has the rules about the positions of
+//! bound loops.
 
 use std::fmt;
 
 use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut};
-use super::independent::Manner;
+use super::independent::IterationMode;
 use super::{Reach, Rule};
 use crate::nest::{Dim, LoopKind, LoopNest};
 use crate::primitives::renaming::Renaming;
@@ -27,36 +28,36 @@ use crate::words::Words;
 pub struct Bind {
     /// The loop.
     pub target: String,
-    /// What its iterations are.
-    pub to: Place,
+    /// The grid or block dimension.
+    pub to: ThreadAxis,
 }
 
-/// What the iterations of a bound loop are.
+/// A dimension of the grid or of a block (TVM's thread axis).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ThreadAxis {
     /// The blocks of a grid, in a direction.
     Block(Dim),
     /// The threads of a block, in a direction.
     Thread(Dim),
 }
 
-impl Place {
-    /// All places, in the order of messages.
-    fn all() -> impl Iterator<Item = Place> {
-        let blocks = Dim::ALL.into_iter().map(|(_, dim)| Place::Block(dim));
-        blocks.chain(Dim::ALL.into_iter().map(|(_, dim)| Place::Thread(dim)))
+impl ThreadAxis {
+    /// All axes, in the order of messages.
+    fn all() -> impl Iterator<Item = ThreadAxis> {
+        let blocks = Dim::ALL.into_iter().map(|(_, dim)| ThreadAxis::Block(dim));
+        blocks.chain(Dim::ALL.into_iter().map(|(_, dim)| ThreadAxis::Thread(dim)))
     }
 
     /// The kind of loop.
     fn kind(self) -> LoopKind {
         match self {
-            Place::Block(dim) => LoopKind::Block(dim),
-            Place::Thread(dim) => LoopKind::Thread(dim),
+            ThreadAxis::Block(dim) => LoopKind::Block(dim),
+            ThreadAxis::Thread(dim) => LoopKind::Thread(dim),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ThreadAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind().fmt(f)
     }
@@ -75,11 +76,11 @@ impl Rule for Bind {
 
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal> {
         let target = words.name("the name of a loop")?;
-        let word = words.name("a place")?;
-        let to = Place::all().find(|place| place.to_string() == word).ok_or_else(|| {
-            let known: Vec<String> = Place::all().map(|place| place.to_string()).collect();
-            Refusal::new(format!("there is no place `{word}` to bind a loop to"))
-                .help(format!("the places are {}", known.join(", ")))
+        let word = words.name("a thread axis")?;
+        let to = ThreadAxis::all().find(|place| place.to_string() == word).ok_or_else(|| {
+            let known: Vec<String> = ThreadAxis::all().map(|place| place.to_string()).collect();
+            Refusal::new(format!("unknown thread axis `{word}`"))
+                .help(format!("the axes are {}", known.join(", ")))
         })?;
         Ok(Bind { target, to })
     }
@@ -89,12 +90,12 @@ impl Rule for Bind {
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "bind")?;
         let (kind, who) = match self.to {
-            Place::Block(_) => (self.to.kind(), "blocks"),
-            Place::Thread(_) => (self.to.kind(), "threads"),
+            ThreadAxis::Block(_) => (self.to.kind(), "blocks"),
+            ThreadAxis::Thread(_) => (self.to.kind(), "threads"),
         };
         let state = format!("bound to {kind}");
-        let manner = Manner { state, who, verb: "bind", tails: "`guard`" };
-        manner.expect_independent(nest, stage, l)?;
+        let mode = IterationMode { state, who, verb: "bind", tails: "`guard`" };
+        mode.expect_independent(nest, stage, l)?;
         loop_at_mut(nest, &path)?.kind = kind;
         check_overlaps(nest)
     }

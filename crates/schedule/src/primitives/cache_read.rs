@@ -1,4 +1,4 @@
-//! `cache_read`: the part of a tensor that a loop reads is copied to a local buffer first.
+//! `cache_read`: copies the part of a tensor that a loop reads.
 //!
 //! ```text
 //! C: cache_read B at n.0 as [d1/16, d0, d1%16]
@@ -9,26 +9,27 @@
 //!                                              C(m, 64*n.0 + n.1) += A(m, k) * B.pack(k, n.1);
 //! ```
 //!
-//! The copy is a stage of its own, called `B.pack`, with the loops `d0`, `d1`, .... What of it lies
-//! outside of the tensor is zero. What a reduction around the loop starts from is read before the loop,
+//! The copy is a separate stage, called `B.pack`, with the loops `d0`, `d1`, .... Elements outside
+//! of the tensor are zero. An initial value of a reduction around the loop is read before the loop,
 //! from the tensor itself.
 //!
-//! All statements in the loop that read `B` read the copy. `C: cache_read B alone at n.0` is for `C` itself: another stage there may
-//! want its elements in another order.
+//! All statements in the loop that read `B` read the copy. With `C: cache_read B alone at n.0`,
+//! only `C` does: another stage there may prefer another layout.
 //!
-//! On a device, a copy in a block loop, or in a loop between blocks and threads, is for all threads of the block, which may
-//! share the work of copying too (`B.pack: bind d1 thread.x`). `in shared` insists on that: without it, a copy of which
-//! every thread reads its own elements alone is held in registers.
+//! On a device, a copy in a block loop, or in a loop between blocks and threads, is for all threads
+//! of the block, which may share the work of copying too (`B.pack: bind d1 thread.x`). `in shared`
+//! forces shared memory: without it, a copy of which every thread reads only its own elements is
+//! held in registers.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Expr, Index};
 
-use super::begun::{Begun, refuse_late};
 use super::compute_at::{relative, shift_reads_for};
 use super::find::{find_buffer, find_store, fresh_name, loop_at, loop_at_mut, ranges_on, store_at};
 use super::footprint::{before_reader, clip, find_host, footprint_for, refuse_checked};
 use super::layout::LayoutText;
+use super::reduction_init::{OpenReductions, refuse_late};
 use super::{Reach, Rule};
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
@@ -39,23 +40,23 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// Copies what a loop reads of a tensor.
+/// Copies the part of a tensor that a loop reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheRead {
     /// The tensor.
     pub tensor: String,
-    /// The loop in which the copy is made, of the stage that the step names.
+    /// The loop that contains the copy, of the step's stage.
     pub at: String,
-    /// Whether it is for the stage that the step names alone, and others in the loop read the tensor.
+    /// Whether only the step's stage reads the copy, and others in the loop read the tensor.
     pub is_alone: bool,
-    /// Whether the threads of a block of a device are to share it.
+    /// Whether the copy is in memory that the threads of a block share.
     pub is_shared: bool,
-    /// How the copy is laid out, if not row by row.
+    /// The layout of the copy, if not row-major.
     pub layout: Option<LayoutText>,
 }
 
 impl CacheRead {
-    /// A copy row by row, wherever it is best held.
+    /// A row-major copy in any memory.
     #[must_use]
     pub fn new(tensor: impl Into<String>, at: impl Into<String>) -> Self {
         let (tensor, at) = (tensor.into(), at.into());
@@ -110,7 +111,7 @@ impl Rule for CacheRead {
             false => None,
         };
         let extents = footprint_for(nest, &host, tensor, only)?;
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let source = nest.buffer(tensor).clone();
         let shape: Vec<i64> = extents.iter().map(|extent| extent.count).collect();
         let name = fresh_name(nest, &format!("{}.pack", source.name));
@@ -144,7 +145,7 @@ impl Rule for CacheRead {
         let position = before_reader(&host_loop.body, tensor);
         let place = relative(&extents);
         let nodes = &mut host_loop.body[position..];
-        shift_reads_for(nodes, (tensor, copy), &place, &begun, only)?;
+        shift_reads_for(nodes, (tensor, copy), &place, &open, only)?;
         host_loop.body.insert(position, node);
         host_loop.locals.push(copy);
         Ok(())

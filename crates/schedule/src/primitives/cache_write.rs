@@ -1,4 +1,4 @@
-//! `cache_write`: results are accumulated in a local buffer and written once.
+//! `cache_write`: accumulates results in a local buffer and writes them once.
 //!
 //! ```text
 //! C: cache_write at n.0
@@ -10,9 +10,9 @@
 //!           16*n.0 + n.1) += ...;            for m.1, n.1 { C(6*m.0 + m.1, ...) = C.tile(m.1, n.1); }
 //! ```
 //!
-//! The loops below become those of the stage `C.tile`; the stage `C` keeps the loops around and the
-//! ones that write the tile. Where loops of the reduction are around, the tile is added to the
-//! result instead. With all loops over the tile unrolled or vectorized it lives in registers.
+//! The loops below become those of the stage `C.tile`; the stage `C` keeps the enclosing loops and
+//! gets new ones that write the tile. If reduction loops enclose it, the tile is added to the
+//! result. If all loops over the tile are unrolled or vectorized, it lives in registers.
 
 use std::fmt;
 

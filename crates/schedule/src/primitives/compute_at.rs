@@ -1,4 +1,4 @@
-//! `compute_at`: a stage is computed inside a loop of its reader, as much of it as is read there.
+//! `compute_at`: computes a stage inside a loop of its reader.
 //!
 //! ```text
 //! P: compute_at Q i.0
@@ -9,22 +9,22 @@
 //!       P(8*i.0 + i.1 + 1);                    Q(8*i.0 + i.1) = P(i.1 + 1);
 //! ```
 //!
-//! What neighbouring iterations both read is computed twice. All readers must be in the loop; what a
-//! reduction starts from is read before its outermost loop. The stage's own loops are made anew, so
-//! they are scheduled afterwards.
+//! Each iteration computes the part of the stage that it reads; overlaps between iterations are
+//! recomputed. All readers must be in the loop; the initial value of a reduction is read before its
+//! outermost loop. The stage gets new loops, so they are scheduled afterwards.
 //!
-//! A result of the program can be computed there too, if every element of it is computed in exactly one iteration:
-//! it stays where the caller wants it.
+//! A result of the program can be computed there too, if every element of it is computed in exactly
+//! one iteration: it stays in the memory of the caller.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite};
 
-use super::begun::{Begun, refuse_late};
 use super::find::{find_store, loop_at_mut, loops_on, ranges_on, remove, store_at, store_paths};
 use super::footprint::{
     Extent, Producer, before_reader, clip, find_host, footprint, refuse_checked,
 };
+use super::reduction_init::{OpenReductions, refuse_late};
 use super::{Reach, Rule};
 use crate::nest::{
     Body, Bound, BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var,
@@ -34,7 +34,7 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// Computes a stage inside a loop of another.
+/// Computes a stage inside a loop of another stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputeAt {
     /// The stage that reads it.
@@ -78,16 +78,16 @@ impl Rule for ComputeAt {
         }
         let node = rebuild(nest, &producer, &path, &host, &extents)?;
         let shape = extents.iter().map(|extent| extent.count).collect();
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, producer.buffer);
         if !is_result {
             let (buffer, place) = (producer.buffer, relative(&extents));
-            shift_reads(&mut host_loop.body, buffer, buffer, &place, &begun)?;
+            shift_reads(&mut host_loop.body, buffer, buffer, &place, &open)?;
             host_loop.locals.push(producer.buffer);
         }
         host_loop.body.insert(position, node);
-        // The stage stands before its reader, so taking it away moves the reader.
+        // The stage is before its reader, so removing it moves the reader.
         remove(&mut nest.body, &path);
         if !is_result {
             let buffer = &mut nest.buffers[producer.buffer.0 as usize];
@@ -103,7 +103,7 @@ impl Rule for ComputeAt {
     }
 }
 
-/// The loop in which a stage is to be computed, and what is read of it there.
+/// The loop to compute a stage in, and the part of the stage that is read there.
 pub(super) fn inside(
     stage: &str,
     nest: &LoopNest,
@@ -121,7 +121,7 @@ pub(super) fn inside(
     Ok((host, extents))
 }
 
-/// Refuses a stage that is read outside of a loop of another, or before it.
+/// Refuses a stage that is read outside of a loop of another stage, or before it.
 fn check_readers(
     stage: &str,
     nest: &LoopNest,
@@ -144,7 +144,7 @@ fn check_readers(
     refuse_late(nest, host, buffer, &[Use::Start, Use::Place], "computed")
 }
 
-/// Whether the footprints of all iterations of the loops around make up a tensor, each element once.
+/// Whether the footprints of all iterations of the enclosing loops partition a tensor.
 fn is_partition(nest: &LoopNest, host: &[usize], buffer: BufferId, extents: &[Extent]) -> bool {
     let loops = loops_on(nest, host);
     let mut used: Vec<Var> = Vec::new();
@@ -157,7 +157,7 @@ fn is_partition(nest: &LoopNest, host: &[usize], buffer: BufferId, extents: &[Ex
         }
         steps.sort_unstable();
         used.extend(steps.iter().map(|(_, var)| *var));
-        // Each loop goes on where the one inside of it ends.
+        // Each loop continues where the one inside it ends.
         let mut covered = extent.count;
         for (step, var) in steps {
             let trips = loops.iter().find(|l| l.var == var && !l.overlaps).map(|l| l.extent);
@@ -166,11 +166,11 @@ fn is_partition(nest: &LoopNest, host: &[usize], buffer: BufferId, extents: &[Ex
         }
         extent.first.constant_term() == 0 && covered >= *size && (extent.count <= *size)
     });
-    // A loop that moves nothing would compute everything again.
+    // A loop that does not move the footprint would recompute everything.
     is_cut && loops.iter().all(|l| l.extent == 1 || used.contains(&l.var))
 }
 
-/// The loops of a stage made anew, over its footprint.
+/// New loops for a stage, over its footprint.
 pub(super) fn rebuild(
     nest: &mut LoopNest,
     producer: &Producer,
@@ -222,38 +222,38 @@ fn replace(store: &mut Store, var: Var, value: &Index) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where an element is in a footprint; `None` on overflow.
-pub(super) type Place<'a> = dyn Fn(usize, &Index) -> Option<Index> + 'a;
+/// The position of an element in a footprint; `None` on overflow.
+pub(super) type FootprintOffset<'a> = dyn Fn(usize, &Index) -> Option<Index> + 'a;
 
-/// The place of an element, counted from the first one of a footprint.
+/// The position of an element relative to the first one of a footprint.
 pub(super) fn relative(extents: &[Extent]) -> impl Fn(usize, &Index) -> Option<Index> + '_ {
     |dimension, at| at.sub(&extents[dimension].first)
 }
 
-/// Makes reads of a buffer in a loop reads of its footprint, which may be another buffer. What
-/// reductions that have begun started from was read before, and stays.
+/// Redirects reads of a buffer in a loop to its footprint, which may be in another buffer. The
+/// initial values of open reductions were read before the loop and stay.
 pub(super) fn shift_reads(
     nodes: &mut [Node],
     from: BufferId,
     to: BufferId,
-    place: &Place<'_>,
-    begun: &Begun,
+    place: &FootprintOffset<'_>,
+    open: &OpenReductions,
 ) -> Result<(), Refusal> {
-    shift_reads_for(nodes, (from, to), place, begun, None)
+    shift_reads_for(nodes, (from, to), place, open, None)
 }
 
-/// The same in the stores of one stage, if one is given.
+/// The same for the stores of one stage only, if given.
 pub(super) fn shift_reads_for(
     nodes: &mut [Node],
     (from, to): (BufferId, BufferId),
-    place: &Place<'_>,
-    begun: &Begun,
+    place: &FootprintOffset<'_>,
+    open: &OpenReductions,
     only: Option<StageId>,
 ) -> Result<(), Refusal> {
     struct Shift<'a> {
         from: BufferId,
         to: BufferId,
-        place: &'a Place<'a>,
+        place: &'a FootprintOffset<'a>,
     }
     impl Rewrite for Shift<'_> {
         fn read(&mut self, mut read: Read) -> Option<Expr> {
@@ -272,7 +272,7 @@ pub(super) fn shift_reads_for(
         if only.is_some_and(|only| store.stage() != only) {
             return;
         }
-        let start = if begun.holds(store) { store.init.take() } else { None };
+        let start = if open.holds(store) { store.init.take() } else { None };
         done = done.and_then(|()| rewrite_store(store, &mut rules));
         store.init = start.or(store.init.take());
     });

@@ -1,4 +1,4 @@
-//! `compute_with`: two stages share loops, although neither is computed for the other.
+//! `compute_with`: fuses the loops of two independent stages (sibling fusion).
 //!
 //! ```text
 //! P: compute_with Q y
@@ -8,12 +8,13 @@
 //!                                                       }
 //! ```
 //!
-//! What both read is read once from memory, and a stage that both read can be computed inside the loops that they
-//! share: [`compute_at`](super::ComputeAt) wants all readers of a stage in one loop. One of them may read the other if it
-//! reads what the same iteration made.
+//! Data that both read comes from memory once, and a stage that both read can be computed inside
+//! the shared loops: [`compute_at`](super::ComputeAt) needs all readers of a stage in one loop. One
+//! of them may read the other if it only reads elements that the same iteration computed.
 //!
-//! The shared loops have the same extents in both stages. They are those of `Q` afterwards; the other loops of `P` stay
-//! its own. A loop over results of one may go over terms of the other, which is added up block by block then:
+//! The shared loops have the same extents in both stages. They belong to `Q` afterwards; the other
+//! loops of `P` stay its own. A spatial loop of one stage may be a reduction loop of the other,
+//! which is then summed block by block:
 //!
 //! ```text
 //! dB: compute_with dA m
@@ -25,18 +26,18 @@
 //!                                                              }
 //! ```
 //!
-//! Its reduction starts before that loop, whose iterations cannot be shared between workers any more.
+//! Its reduction starts before that loop, whose iterations can no longer run in parallel.
 
 use std::fmt;
 
 use tensorwright_lang::program::Index;
 
-use super::begun::refuse_late;
 use super::find::{
     Path, check_overlaps, expect_serial, find_store, loop_at_mut, loops_on, ranges_on,
     refuse_window, store_at, store_paths,
 };
 use super::footprint::find_host;
+use super::reduction_init::refuse_late;
 use super::{Reach, Rule};
 use crate::nest::{
     BufferId, Loop, LoopNest, Node, Ranges, Role, Store, Use, Var, for_each_store, substitute,
@@ -78,7 +79,7 @@ impl Rule for ComputeWith {
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let path = find_store(nest, stage)?;
         let mut host = find_host(nest, &self.other, &self.at)?;
-        // As many loops are around both already.
+        // Both stages already share as many loops.
         let around = path.iter().zip(&host).take_while(|(own, other)| own == other).count();
         let Some(other) = host.get(around).copied() else {
             return Err(Refusal::new(format!(
@@ -124,8 +125,9 @@ impl Rule for ComputeWith {
 }
 
 impl ComputeWith {
-    /// The buffers that the earlier of two stages makes and the later one reads. Refuses stages that meet in another way,
-    /// and a stage that cannot move past what is between them. Both are in the loop at a path, at two places.
+    /// The buffers that the earlier of two stages writes and the later one reads. Refuses other
+    /// dependences, and a stage that cannot move past the nodes in between. Both are in the loop at
+    /// `path`, at positions `own` and `other`.
     fn check_order(
         &self,
         stage: &str,
@@ -160,7 +162,8 @@ impl ComputeWith {
         Ok(passed)
     }
 
-    /// Refuses a buffer that is made and read in shared loops if an iteration reads what another one makes.
+    /// Refuses a buffer that is written and read in shared loops if an iteration reads elements of
+    /// another one.
     fn expect_same_iteration(
         &self,
         nest: &LoopNest,
@@ -181,7 +184,7 @@ impl ComputeWith {
         let together = store_paths(&nest.body);
         let together: Vec<&Path> =
             together.iter().filter(|path| path.starts_with(&host[..=around])).collect();
-        // In which dimension each shared loop moves what is made, and how far.
+        // The dimension of the written buffer that each shared loop moves, and its stride.
         let mut moved: Vec<Option<(usize, i64)>> = Vec::new();
         for path in &together {
             let (store, ranges) = (store_at(nest, path)?, ranges_on(nest, path));
@@ -227,7 +230,7 @@ impl ComputeWith {
         Ok(())
     }
 
-    /// The variables of the loops that are to be shared, of which the outermost is the next one below `around` loops.
+    /// The variables of the loops to share, starting with the next one below `around` loops.
     fn shared(
         &self,
         stage: &str,
@@ -278,7 +281,7 @@ impl ComputeWith {
     }
 }
 
-/// Refuses a loop whose iterations need each other, or run in another way than one after the other.
+/// Refuses a loop whose iterations depend on each other or are not sequential.
 fn expect_shareable(nest: &LoopNest, stage: &str, l: &Loop) -> Result<(), Refusal> {
     let name = nest.var_name(l.var);
     expect_serial(nest, l, "share")?;
@@ -292,7 +295,7 @@ fn expect_shareable(nest: &LoopNest, stage: &str, l: &Loop) -> Result<(), Refusa
     Ok(())
 }
 
-/// The buffers that a node touches.
+/// The buffers that a node accesses.
 #[derive(Default)]
 struct Touched {
     reads: Vec<BufferId>,
@@ -309,7 +312,7 @@ impl Touched {
         touched
     }
 
-    /// A buffer because of which this must stay before or after another.
+    /// A buffer that forces both to keep their order.
     fn met_by(&self, other: &Self) -> Option<BufferId> {
         let mut own = self.reads.iter().filter(|id| other.writes.contains(id));
         let met = own.next().copied();
@@ -318,8 +321,8 @@ impl Touched {
     }
 }
 
-/// How far an index moves in an iteration of a shared loop, if all other loops move it by less, and no other shared
-/// loop does.
+/// The stride of an index in a shared loop, if all other loops together move it by less, and no
+/// other shared loop moves it.
 fn step(index: &Index, var: Var, shared: &[Var], ranges: &Ranges) -> Option<i64> {
     let index = ranges.simplify(index)?;
     let step = index.coefficient_of(var).filter(|step| *step > 0)?;
@@ -331,7 +334,7 @@ fn step(index: &Index, var: Var, shared: &[Var], ranges: &Ranges) -> Option<i64>
     (rest.lo >= 0 && rest.hi < i128::from(step)).then_some(step)
 }
 
-/// What the loop at a path holds, or the nest.
+/// The body of the loop at a path, or of the nest.
 fn body_at_mut<'a>(nest: &'a mut LoopNest, path: &[usize]) -> Result<&'a mut Vec<Node>, Refusal> {
     if path.is_empty() {
         return Ok(&mut nest.body);

@@ -1,4 +1,4 @@
-//! `expand`: a constant that is read at computed positions becomes one that is read in order.
+//! `expand`: materializes a constant that is read at computed positions.
 //!
 //! ```text
 //! O: expand w                                        ahead of all calls
@@ -6,7 +6,8 @@
 //!   O(o) += w(o/8, j, (o - t) % 8) * X(8*j + t)  ->  for o, j, t { O(o) += w.full(o,j,t) * X(8*j+t) }
 //! ```
 //!
-//! Memory for time: block-circulant weights, tables of a few coefficients. The sums stay the same.
+//! A time-memory trade-off for block-circulant weights and tables of a few coefficients. The sums
+//! stay the same.
 
 use std::fmt;
 
@@ -52,7 +53,7 @@ impl Rule for Expand {
         }
         let mut plain = Plain::of(nest, stage)?;
         let read = only_read(stage, name, &plain.store, tensor)?;
-        // A condition around the read may be what keeps it inside, and it is not around the copy.
+        // A condition may guard the read, but not the copy.
         let ranges = plain.ranges();
         let inside =
             |(index, extent): (&Index, &i64)| ranges.interval(index).within(0, i128::from(*extent));
@@ -107,7 +108,7 @@ fn only_read(stage: &str, name: &str, store: &Store, tensor: BufferId) -> Result
     }
 }
 
-/// The stage that makes the expanded tensor, with loops of its own.
+/// The stage that computes the expanded tensor, with its own loops.
 fn copy(
     nest: &mut LoopNest,
     full: BufferId,
@@ -133,7 +134,7 @@ fn copy(
     Ok(chain(&loops, Store::new(full, subscripts, value)))
 }
 
-/// Puts a read in the place of all reads of a tensor.
+/// Replaces all reads of a tensor by another read.
 struct Swap {
     from: BufferId,
     to: Expr,

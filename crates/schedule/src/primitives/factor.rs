@@ -1,4 +1,4 @@
-//! `factor`: factors that do not depend on some loops of a sum are taken out of it.
+//! `factor`: moves loop-invariant factors out of a sum (distributivity).
 //!
 //! ```text
 //! O: factor l
@@ -10,21 +10,22 @@
 //! }                                            }
 //! ```
 //!
-//! Distributivity: what was multiplied for every `k` and `l` is multiplied once per `k`. The price is
-//! the tensor of partial sums, which `compute_at` keeps as small as a tile.
+//! A multiplication for every `k` and `l` becomes one per `k`. The price is the tensor of partial
+//! sums, which `compute_at` reduces to a tile.
 //!
-//! Factors that depend on no loop of the sum are taken out of all of it, and divisors are too:
+//! Factors and divisors that do not depend on any loop of the sum are moved out of all of it:
 //!
 //! ```text
 //! O: factor s                                  for l, e { for s { O.factor(l, e) += W(l, s) * V(s, e); } }
 //! O(l, e) += W(l, s) / T(l) * V(s, e);    ->   for l, e { O(l, e) = O.factor(l, e) / T(l); }
 //! ```
 //!
-//! Terms under a condition stay under it, and what is taken out is under the condition that there is a term: a sum of nothing
-//! is zero, whatever it would be multiplied with. Where that is not known, because data decide, only inputs are taken out.
+//! Terms under a condition stay under it, and the factor outside is under the condition that some
+//! term exists: an empty sum is zero, whatever it is multiplied by. If data decide that, only
+//! inputs are moved out.
 //!
-//! Sums are added up in another order, as by every reordering of a reduction; a partial sum may
-//! overflow where the whole does not.
+//! As with every reordering of a reduction, the order of additions changes; a partial sum may
+//! overflow even if the total does not.
 
 use std::fmt;
 
@@ -125,7 +126,7 @@ impl Rule for Factor {
         let mut sum = Store::new(partial, subscripts, inside);
         sum.combine = Some(ReductionOp::Sum);
         sum.init = Some(neutral(ReductionOp::Sum, nest.dtype(partial)));
-        // The stages have loops of their own, so the first gets variables of its own.
+        // Both stages have their own loops, so the first one gets new variables.
         let old = dims.iter().map(|(var, extent)| (*var, *extent, Role::Spatial)).chain(done);
         let (loops, mut renamed) = own_loops(nest, old);
         rewrite_store(&mut sum, &mut renamed).ok_or_else(Refusal::overflow)?;
@@ -165,7 +166,7 @@ fn partial_sums(
     Ok(nest.add_buffer(Buffer::new(name, dtype, shape, Owner::Intermediate)))
 }
 
-/// A product of factors, some of which divide, that counts where a condition holds.
+/// A product of factors and divisors that is valid under a condition.
 #[derive(Default)]
 struct Product {
     condition: Option<Expr>,
@@ -174,7 +175,7 @@ struct Product {
 }
 
 impl Product {
-    /// The factors of an expression; divisors too if they are those of numbers that have fractions.
+    /// The factors of an expression; also divisors, if the type has fractions.
     fn of(value: &Expr, has_fractions: bool) -> Self {
         let (condition, value) = match value {
             Expr::Select(condition, then, other) if is_constant_zero(other) => {
@@ -197,7 +198,7 @@ impl Product {
                 self.collect(a, has_fractions, divides);
                 self.collect(b, has_fractions, !divides);
             }
-            // The condition holds where the product counts.
+            // The condition holds where the product is used.
             Expr::Select(condition, then, _) if self.condition.as_ref() == Some(condition) => {
                 self.collect(then, has_fractions, divides);
             }
@@ -206,7 +207,7 @@ impl Product {
         }
     }
 
-    /// The part that depends on some loops, with the condition, and the part that does not.
+    /// The part that depends on some loops, with the condition, and the rest.
     fn partition(self, depends: &impl Fn(Var) -> bool) -> (Self, Self) {
         let cut = |all: Vec<Expr>| -> (Vec<Expr>, Vec<Expr>) {
             all.into_iter().partition(|factor| factor.mentions(depends))
@@ -227,7 +228,7 @@ impl Product {
         let product = |all: Vec<Expr>| all.into_iter().reduce(|a, b| arith(ArithOp::Mul, a, b));
         let factors = product(self.factors.into_iter().chain(last).collect());
         let factors = factors.unwrap_or_else(|| neutral(ReductionOp::Product, dtype));
-        // One after the other: a product of divisors may overflow.
+        // Divides step by step: a product of divisors may overflow.
         let value = self.divisors.into_iter().fold(factors, |a, b| arith(ArithOp::Div, a, b));
         match self.condition {
             Some(condition) => {
@@ -243,7 +244,8 @@ fn is_constant_zero(value: &Expr) -> bool {
     matches!(value, Expr::Const(scalar) if is_zero(*scalar))
 }
 
-/// The condition that some term of a sum over some loops counts; `None` if it is not a matter of the first or the last one.
+/// The condition that some term of a sum over some loops exists; `None` if it is not decided by the
+/// first or the last term.
 fn some_term(condition: &Expr, summed: &[Var], ranges: &Ranges) -> Option<Expr> {
     if !condition.mentions(&|var| summed.contains(&var)) {
         return Some(condition.clone());
@@ -275,8 +277,8 @@ fn some_term(condition: &Expr, summed: &[Var], ranges: &Ranges) -> Option<Expr> 
     }
 }
 
-/// Refuses to take anything but inputs out from under a condition: zero times what no term was multiplied with may not be
-/// zero, and it may be read where the condition does not hold.
+/// Refuses to move anything but inputs out of a condition. Zero times a value that no term was
+/// multiplied with may not be zero, and the value may be read where the condition does not hold.
 fn expect_inputs(
     stage: &str,
     nest: &LoopNest,

@@ -1,4 +1,4 @@
-//! Finding stages and loops in a nest.
+//! Finds stages and loops in a nest by name.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,10 +12,10 @@ use crate::nest::{
 use crate::refusal::Refusal;
 use crate::words::{OUTER, without_marks};
 
-/// Where a node is: the position in the body of the nest, then in the body of each loop.
+/// The path of a node: its position in the body of the nest, then in the body of each loop.
 pub(crate) type Path = Vec<usize>;
 
-/// The names of the stages of a nest, in the order of the text: that of the buffer and what is added to it.
+/// The stages of a nest, in textual order: the name of the buffer and a suffix.
 #[must_use]
 pub fn stages(nest: &LoopNest) -> Vec<String> {
     let mut all: Vec<(BufferId, &str)> = Vec::new();
@@ -34,15 +34,15 @@ pub fn stages(nest: &LoopNest) -> Vec<String> {
         .collect()
 }
 
-/// What is added to the name of the first of two stores to a buffer, by the other one: it copies the earlier version of the
-/// tensor, or is what a scatter starts from.
+/// The suffix of the first of two stores to a buffer. It copies the earlier version of the tensor,
+/// or initializes a scatter.
 fn suffix_of_first(other: &Store) -> &'static str {
     if other.is_scatter() { ".start" } else { ".copy" }
 }
 
-/// The number of the store of a stage in the order of the text, and the store.
+/// The store of a stage and its position in textual order.
 fn numbered_store<'a>(nest: &'a LoopNest, stage: &str) -> Option<(usize, &'a Store)> {
-    // Stores to the buffers whose names the stage may have, which are one or two.
+    // The stores to the buffers that the stage may be named after: one or two.
     let mut alike: Vec<(usize, &Store, &str)> = Vec::new();
     let mut number = 0;
     for_each_store(&nest.body, &mut |store| {
@@ -63,12 +63,12 @@ fn numbered_store<'a>(nest: &'a LoopNest, stage: &str) -> Option<(usize, &'a Sto
     Some((alike[place].0, alike[place].1))
 }
 
-/// The number of the store of a stage, in the order of the text.
+/// The position of the store of a stage in textual order.
 pub(crate) fn store_number(nest: &LoopNest, stage: &str) -> Option<usize> {
     Some(numbered_store(nest, stage)?.0)
 }
 
-/// The path of a store by its number in the order of the text.
+/// The path of a store, given its position in textual order.
 pub(crate) fn store_path(nest: &LoopNest, number: usize) -> Option<Path> {
     nth_store(&nest.body, number)
 }
@@ -95,7 +95,7 @@ pub(crate) fn find_store(nest: &LoopNest, stage: &str) -> Result<Path, Refusal> 
     })
 }
 
-/// The path of a store by its number in the order of the text.
+/// The path of a store, given its position in textual order.
 fn nth_store(nodes: &[Node], number: usize) -> Option<Path> {
     fn go(nodes: &[Node], left: &mut usize, at: &mut Path) -> bool {
         for (number, node) in nodes.iter().enumerate() {
@@ -120,7 +120,7 @@ fn nth_store(nodes: &[Node], number: usize) -> Option<Path> {
     go(nodes, &mut left, &mut at).then_some(at)
 }
 
-/// The paths of all stores, in the order of the text.
+/// The paths of all stores, in textual order.
 pub(crate) fn store_paths(nodes: &[Node]) -> Vec<Path> {
     fn go(nodes: &[Node], at: &mut Path, found: &mut Vec<Path>) {
         for (number, node) in nodes.iter().enumerate() {
@@ -161,7 +161,7 @@ pub(crate) fn find_loop(nest: &LoopNest, stage: &str, name: &str) -> Result<Path
     }
 }
 
-/// The loops on the way to a node, outermost first; with the node if it is a loop.
+/// The loops on the path to a node, outermost first, including the node if it is a loop.
 pub(crate) fn loops_on<'a>(nest: &'a LoopNest, path: &[usize]) -> Vec<&'a Loop> {
     let mut loops = Vec::new();
     let mut nodes = &nest.body;
@@ -178,7 +178,7 @@ pub(crate) fn loop_at<'a>(nest: &'a LoopNest, path: &[usize]) -> Result<&'a Loop
     loops_on(nest, path).pop().ok_or_else(lost)
 }
 
-/// The loop at a path, to be changed.
+/// The loop at a path, mutable.
 pub(crate) fn loop_at_mut<'a>(
     nest: &'a mut LoopNest,
     path: &[usize],
@@ -199,7 +199,7 @@ pub(crate) fn store_at<'a>(nest: &'a LoopNest, path: &[usize]) -> Result<&'a Sto
     }
 }
 
-/// The node at a path, to be changed.
+/// The node at a path, mutable.
 pub(crate) fn node_at_mut<'a>(nodes: &'a mut [Node], path: &[usize]) -> Option<&'a mut Node> {
     let (first, rest) = path.split_first()?;
     let node = nodes.get_mut(*first)?;
@@ -212,7 +212,7 @@ pub(crate) fn node_at_mut<'a>(nodes: &'a mut [Node], path: &[usize]) -> Option<&
     }
 }
 
-/// Removes a node, and the loops around it that are empty then.
+/// Removes a node and the enclosing loops that become empty.
 pub(crate) fn remove(nodes: &mut Vec<Node>, path: &[usize]) {
     let Some((first, rest)) = path.split_first() else { return };
     let empty = match nodes.get_mut(*first) {
@@ -228,12 +228,12 @@ pub(crate) fn remove(nodes: &mut Vec<Node>, path: &[usize]) {
     }
 }
 
-/// A path that was found and is no more: cannot happen, and is not worth a panic.
+/// A path that no longer exists: cannot happen, but must not panic.
 fn lost() -> Refusal {
     Refusal::new("the loop nest changed while it was being rewritten")
 }
 
-/// Whether a loop is one of a scatter.
+/// Whether a loop belongs to a scatter.
 pub(crate) fn holds_scatter(l: &Loop) -> bool {
     let mut found = false;
     for_each_store(&l.body, &mut |store| {
@@ -242,7 +242,7 @@ pub(crate) fn holds_scatter(l: &Loop) -> bool {
     found
 }
 
-/// The other stages that a loop makes terms of, for a message.
+/// The other stages for which a loop is a reduction loop, for a message.
 pub(crate) fn sums_of(nest: &LoopNest, l: &Loop) -> String {
     let quoted = |stage: &StageId| format!("`{}`", nest.buffer(stage.0).name);
     l.terms_of.iter().map(quoted).collect::<Vec<_>>().join(" and ")
@@ -257,7 +257,7 @@ pub(crate) fn ranges_on(nest: &LoopNest, path: &[usize]) -> Ranges {
     ranges
 }
 
-/// The buffer of a name.
+/// The buffer of this name.
 pub(crate) fn find_buffer(nest: &LoopNest, name: &str) -> Result<BufferId, Refusal> {
     let number = nest.buffers.iter().position(|buffer| buffer.name == name);
     number.map(|number| tensorwright_lang::program::TensorId(number as u32)).ok_or_else(|| {
@@ -268,7 +268,7 @@ pub(crate) fn find_buffer(nest: &LoopNest, name: &str) -> Result<BufferId, Refus
     })
 }
 
-/// A name that no buffer has yet.
+/// An unused buffer name.
 pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
     let taken = |name: &str| nest.buffers.iter().any(|buffer| buffer.name == name);
     if !taken(wanted) {
@@ -277,9 +277,8 @@ pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
     (2..).map(|n| format!("{wanted}{n}")).find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// Refuses a nest in which a loop that makes elements twice runs inside a loop that adds terms to
-/// them: they would be added twice; or inside a parallel loop that shares them: two workers would make
-/// them.
+/// Refuses overlapping tails in two places. Inside a reduction loop, elements that are computed
+/// twice would be added twice. Inside a parallel loop, two workers would write the same elements.
 pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
     let mut shifted = false;
     for_each_loop(&nest.body, &mut |l| shifted |= l.overlaps);
@@ -325,7 +324,8 @@ pub(crate) fn check_overlaps(nest: &LoopNest) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a parallel or bound loop around a loop with a shifted tail if its iterations may share elements.
+/// Refuses a parallel or bound loop around a loop with a shifted tail if its iterations may share
+/// elements.
 fn check_workers(
     nest: &LoopNest,
     store: &Store,
@@ -359,7 +359,7 @@ fn check_workers(
     Ok(())
 }
 
-/// Whether an iteration of a loop moves an index beyond all that the other loops reach.
+/// Whether an iteration of a loop moves an index beyond the range of all other loops.
 fn is_apart(index: &Index, var: Var, ranges: &Ranges) -> bool {
     let rest = || {
         let step = index.coefficient_of(var)?;
@@ -371,7 +371,7 @@ fn is_apart(index: &Index, var: Var, ranges: &Ranges) -> bool {
     })
 }
 
-/// Refuses a loop that is not serial any more.
+/// Refuses a loop that is no longer sequential.
 pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(), Refusal> {
     let state = match l.kind {
         LoopKind::Serial => return Ok(()),
@@ -384,7 +384,7 @@ pub(crate) fn expect_serial(nest: &LoopNest, l: &Loop, what: &str) -> Result<(),
         .help(format!("{what} it before that")))
 }
 
-/// Refuses a loop along which a window slides: its iterations need each other, in order.
+/// Refuses the loop of a sliding window: its iterations depend on each other, in order.
 pub(crate) fn refuse_window(
     nest: &LoopNest,
     stage: &str,
@@ -401,8 +401,8 @@ pub(crate) fn refuse_window(
     .help("split it before, and let the window slide along the inner loop"))
 }
 
-/// Refuses names that loops of a stage have already. Loops of other stages around it may have them:
-/// the inner ones are meant then.
+/// Refuses names that loops of the stage already have. Enclosing loops of other stages may have
+/// them: the name then refers to the inner loop.
 pub(crate) fn expect_fresh(nest: &LoopNest, stage: &str, names: &[String]) -> Result<(), Refusal> {
     let path = find_store(nest, stage)?;
     let own = Some(store_at(nest, &path)?.stage());

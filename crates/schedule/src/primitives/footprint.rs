@@ -1,13 +1,13 @@
-//! Footprints: the part of a tensor that is read inside a loop.
+//! Footprints: the part of a tensor that a loop reads.
 //!
-//! The footprint of a tensor in a loop is a box: for each dimension a first element, as an index
-//! expression of the loops around, and an extent, a number. It holds every element that is read,
-//! and perhaps more.
+//! The footprint of a tensor in a loop is a box: for each dimension the first element, as an index
+//! expression of the enclosing loops, and a constant extent. It is a superset of the elements that
+//! are read.
 
 use tensorwright_lang::program::{Atom, Index, Read};
 
-use super::begun::{Begun, refuse_late};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
+use super::reduction_init::{OpenReductions, refuse_late};
 use crate::nest::{
     Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, StageId, Store, Use, Var, for_each_store,
 };
@@ -16,21 +16,21 @@ use crate::refusal::Refusal;
 /// One dimension of a footprint.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
-    /// The first element, in terms of the loops around.
+    /// The first element, as a function of the enclosing loops.
     pub(crate) first: Index,
     /// The number of elements.
     pub(crate) count: i64,
 }
 
-/// A stage that nobody has scheduled yet, so that its loops can be made anew elsewhere.
+/// An unscheduled stage, whose loops can be rebuilt elsewhere.
 pub(crate) struct Producer {
     pub(crate) buffer: BufferId,
-    /// The variable of each dimension, and the first element that the stage makes.
+    /// The variable of each dimension, and the first element that the stage computes.
     pub(crate) dims: Vec<(Var, i64)>,
 }
 
 impl Producer {
-    /// The stage whose store is at a path; `what` is to become of it, for messages.
+    /// The stage whose store is at a path; `what` describes the transformation, for messages.
     pub(crate) fn of(
         nest: &LoopNest,
         stage: &str,
@@ -46,7 +46,7 @@ impl Producer {
         Self::of_any(nest, stage, path, what)
     }
 
-    /// The same, also of a result of the program.
+    /// The same, but also accepts a result of the program.
     pub(crate) fn of_any(
         nest: &LoopNest,
         stage: &str,
@@ -90,14 +90,14 @@ impl Producer {
     }
 }
 
-/// How many statements make elements of a buffer.
+/// The number of statements that write to a buffer.
 pub(crate) fn writers(nest: &LoopNest, buffer: BufferId) -> usize {
     let mut writers = 0;
     for_each_store(&nest.body, &mut |store| writers += usize::from(store.buffer == buffer));
     writers
 }
 
-/// Refuses a recurrence: its elements are computed from each other, where they are and in order.
+/// Refuses a recurrence: its elements depend on each other, so they stay in place and in order.
 pub(crate) fn refuse_recurrence(stage: &str, store: &Store, what: &str) -> Result<(), Refusal> {
     if !store.is_recurrence() {
         return Ok(());
@@ -106,7 +106,7 @@ pub(crate) fn refuse_recurrence(stage: &str, store: &Store, what: &str) -> Resul
         .help("schedule its own loops"))
 }
 
-/// Refuses a scatter: to which of its elements terms go is known when they are there.
+/// Refuses a scatter: terms decide at run time which elements they go to.
 pub(crate) fn refuse_scatter(stage: &str, store: &Store, what: &str) -> Result<(), Refusal> {
     if !store.is_scatter() {
         return Ok(());
@@ -117,13 +117,13 @@ pub(crate) fn refuse_scatter(stage: &str, store: &Store, what: &str) -> Result<(
     .help("schedule its own loops, and give workers copies of their own with `privatize`"))
 }
 
-/// Refuses a tensor that is read at positions that data decides: such reads are checked against the
-/// whole tensor.
+/// Refuses a tensor that is read at positions from data: such reads are checked against the whole
+/// tensor.
 pub(crate) fn refuse_checked(nest: &LoopNest, buffer: BufferId) -> Result<(), Refusal> {
     let mut gathered = false;
     for_each_store(&nest.body, &mut |store| {
-        // What the stage itself gathers is checked where the stage is computed, for every element:
-        // moving it would change which elements are checked.
+        // The stage's own gathers are checked wherever it is computed, for every element: moving
+        // the stage would change which elements are checked.
         let concerned = |read: &Read| read.tensor == buffer || store.buffer == buffer;
         let is_checked = |read: &Read| !read.checked.is_empty() && concerned(read);
         gathered |= store.reads().into_iter().any(|(_, read)| is_checked(read));
@@ -138,7 +138,7 @@ pub(crate) fn refuse_checked(nest: &LoopNest, buffer: BufferId) -> Result<(), Re
     Ok(())
 }
 
-/// A loop in which something is to be computed, checked to be one that can hold it.
+/// The loop in which something is computed, checked to be a valid host.
 pub(crate) fn find_host(nest: &LoopNest, stage: &str, name: &str) -> Result<Vec<usize>, Refusal> {
     let path = find_loop(nest, stage, name)?;
     for l in loops_on(nest, &path) {
@@ -152,8 +152,8 @@ pub(crate) fn find_host(nest: &LoopNest, stage: &str, name: &str) -> Result<Vec<
     Ok(path)
 }
 
-/// The footprint of a buffer in the loop at a path: what its stores, other than those to the buffer
-/// itself, read while the loop runs.
+/// The footprint of a buffer in the loop at a path: the reads of its stores, other than those to
+/// the buffer itself, while the loop runs.
 pub(crate) fn footprint(
     nest: &LoopNest,
     host: &[usize],
@@ -162,7 +162,7 @@ pub(crate) fn footprint(
     footprint_for(nest, host, buffer, None)
 }
 
-/// The same of the reads of one stage, if one is given.
+/// The same for the reads of one stage only, if given.
 pub(crate) fn footprint_for(
     nest: &LoopNest,
     host: &[usize],
@@ -172,7 +172,7 @@ pub(crate) fn footprint_for(
     let around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
     let shape = nest.buffer(buffer).shape.clone();
     let outer = ranges_on(nest, host);
-    let begun = Begun::at(nest, host);
+    let open = OpenReductions::at(nest, host);
     let mut boxes: Vec<Option<Extent>> = vec![None; shape.len()];
     let mut found = false;
     for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
@@ -181,7 +181,7 @@ pub(crate) fn footprint_for(
             continue;
         }
         let region = Region { ranges: &ranges_on(nest, path), around: &around };
-        for read in begun.inside(store).filter(|read| read.tensor == buffer) {
+        for read in open.inside(store).filter(|read| read.tensor == buffer) {
             found = true;
             for (dimension, subscript) in read.subscripts.iter().enumerate() {
                 let whole = Extent { first: Index::constant(0), count: shape[dimension] };
@@ -219,10 +219,11 @@ pub(crate) fn footprint_for(
     boxes.into_iter().map(settle).collect()
 }
 
-/// A box that holds two, wherever the loops around are. If their distance is a number, it is the smallest.
+/// A box that contains two others, for all iterations of the enclosing loops; the smallest one if
+/// their distance is constant.
 ///
-/// Clamps are monotone and stretch no distance, so boxes of `clamp(y - 1, 0, H)` and `clamp(y + 1, 0, H)` are at most two
-/// apart although their distance is no number.
+/// Clamps are monotone and do not increase distances, so boxes of `clamp(y - 1, 0, H)` and `clamp(y
+/// + 1, 0, H)` are at most two apart although their distance is not constant.
 fn union(a: &Extent, b: &Extent, outer: &Ranges) -> Option<Extent> {
     let distance = outer.distance(&a.first, &b.first)?;
     let (least, most) = (i64::try_from(distance.lo).ok()?, i64::try_from(distance.hi).ok()?);
@@ -237,7 +238,7 @@ fn union(a: &Extent, b: &Extent, outer: &Ranges) -> Option<Extent> {
     Some(Extent { first, count: count(least)?.max(count(most)?) })
 }
 
-/// What an index covers when the loops around stand still and those inside run.
+/// The values of an index while enclosing loops are fixed and inner ones run.
 struct Region<'a> {
     ranges: &'a Ranges,
     around: &'a [Var],
@@ -290,8 +291,8 @@ impl Region<'_> {
     }
 }
 
-/// The conditions for an element of a footprint to be one of those in `lo..hi`, without those that
-/// always hold; `None` on overflow.
+/// The conditions for an element of a footprint to be in `lo..hi`, without those that always hold;
+/// `None` on overflow.
 pub(crate) fn clip(element: &Index, lo: i64, hi: i64, ranges: &Ranges) -> Option<Vec<Index>> {
     let above = element.sub(&Index::constant(lo))?;
     let below = Index::constant(hi - 1).sub(element)?;
@@ -308,7 +309,7 @@ pub(crate) fn before_reader(body: &[crate::nest::Node], buffer: BufferId) -> usi
     body.iter().position(reader).unwrap_or(0)
 }
 
-/// Whether a buffer is still the way a layout or a footprint may change it.
+/// Whether a layout or a footprint may still change a buffer.
 pub(crate) fn is_temporary(buffer: &Buffer) -> bool {
     buffer.owner.is_kernel()
 }

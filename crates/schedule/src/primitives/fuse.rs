@@ -1,4 +1,4 @@
-//! `fuse`: two nested loops become one.
+//! `fuse`: fuses two nested loops into one.
 //!
 //! ```text
 //! C: fuse m n -> mn                  for mn in 0..M*N {
@@ -6,7 +6,7 @@
 //!   for n in 0..N { S(m, n); }       }
 //! ```
 //!
-//! The inner loop must be all that the outer one holds, and both spatial or both of the reduction or recurrence.
+//! The inner loop must be the whole body of the outer one, and both loops must have the same role.
 //! Without a name the new loop is called `m_n`.
 
 use std::fmt;
@@ -25,9 +25,9 @@ use crate::words::{Words, without_marks};
 pub struct Fuse {
     /// The outer loop.
     pub outer: String,
-    /// The loop right inside of it.
+    /// The loop directly inside it.
     pub inner: String,
-    /// The name of the new loop, if not the usual one.
+    /// The name of the new loop, if not the default.
     pub name: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl Rule for Fuse {
 }
 
 impl Fuse {
-    /// The usual name of the new loop.
+    /// The default name of the new loop.
     fn loop_name(&self) -> String {
         format!("{}_{}", without_marks(&self.outer).0, without_marks(&self.inner).0)
     }

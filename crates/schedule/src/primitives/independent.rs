@@ -1,30 +1,31 @@
-//! Which loops may have their iterations run at the same time: what [`parallel`](super::Parallel) and
-//! [`bind`](super::Bind) ask.
+//! Checks that the iterations of a loop are independent.
+//!
+//! [`parallel`](super::Parallel) and [`bind`](super::Bind) use this.
 
 use super::find::{holds_scatter, refuse_window, sums_of};
 use crate::nest::{Loop, LoopNest, Role};
 use crate::refusal::Refusal;
 
-/// How the iterations of a loop are to run.
-pub(super) struct Manner<'a> {
-    /// What the loop would be, such as `parallel`.
+/// The way in which the iterations of a loop are to run, for messages.
+pub(super) struct IterationMode<'a> {
+    /// The new state of the loop, such as `parallel`.
     pub(super) state: String,
-    /// Who would run iterations at the same time, such as `workers`.
+    /// The name of concurrent iterations, such as `workers`.
     pub(super) who: &'a str,
-    /// What a schedule would do to another loop, such as `parallelize`.
+    /// The verb for scheduling another loop, such as `parallelize`.
     pub(super) verb: &'a str,
-    /// The tails that a split may have.
+    /// The tails that a split may use.
     pub(super) tails: &'a str,
 }
 
-impl Manner<'_> {
+impl IterationMode<'_> {
     /// A refusal of a loop of a stage.
     pub(super) fn refuse(&self, nest: &LoopNest, stage: &str, l: &Loop, why: &str) -> Refusal {
         let name = nest.var_name(l.var);
         Refusal::new(format!("loop `{name}` of `{stage}` cannot be {}: {why}", self.state))
     }
 
-    /// Refuses a loop whose iterations depend on each other or make elements twice.
+    /// Refuses a loop whose iterations depend on each other or compute elements twice.
     pub(super) fn expect_independent(
         &self,
         nest: &LoopNest,
@@ -32,7 +33,7 @@ impl Manner<'_> {
         l: &Loop,
     ) -> Result<(), Refusal> {
         refuse_window(nest, stage, l, &self.state)?;
-        let Manner { who, verb, tails, .. } = self;
+        let IterationMode { who, verb, tails, .. } = self;
         let name = nest.var_name(l.var);
         let (why, help) = match l.role {
             Role::Reduce if holds_scatter(l) => (

@@ -1,4 +1,4 @@
-//! `inline`: a stage is computed where it is read, again for every read.
+//! `inline`: recomputes a stage at every read.
 //!
 //! ```text
 //! P: inline
@@ -6,7 +6,7 @@
 //! for i { Q(i) = P(i) * P(i+1); }     ->     for i { Q(i) = (A(i) + 1) * (A(i+1) + 1); }
 //! ```
 //!
-//! Not for reductions, results of the program, or stages whose loops are scheduled already.
+//! Not for reductions, results of the program, or scheduled stages.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ impl Rule for Inline {
         }
         refuse_checked(nest, producer.buffer)?;
         let value = match nest.dtype(producer.buffer) {
-            // A stored value is rounded, so this one has to be.
+            // A stored value is rounded, so this one must be rounded too.
             dtype if dtype.is_storage_only() => Expr::Cast(dtype, Box::new(store.value.clone())),
             _ => store.value.clone(),
         };
@@ -79,11 +79,11 @@ struct Substitute {
     /// The variable and the first value of each dimension.
     dims: Vec<(Var, i64)>,
     value: Expr,
-    /// The parts of the value, and how often each of its variables occurs.
+    /// The parts of the value, and the number of occurrences of each of its variables.
     size: usize,
     occurrences: Vec<usize>,
-    /// The parts that were made so far, and how many there may be: known before they are made, since
-    /// every read may double them.
+    /// The parts so far, and the limit: checked before substituting, because every read may double
+    /// them.
     parts: usize,
     most: usize,
 }
@@ -94,7 +94,7 @@ impl Substitute {
         Self { buffer, dims, size: parts(&value), value, occurrences, parts: 0, most }
     }
 
-    /// The parts of the value at a read's subscripts, at most.
+    /// An upper bound on the parts of the value at a read's subscripts.
     fn parts_at(&self, read: &Read) -> usize {
         let subscripts = read.subscripts.iter().map(index_parts);
         let each = self.occurrences.iter().zip(subscripts);
@@ -102,7 +102,7 @@ impl Substitute {
     }
 }
 
-/// How often a variable occurs in an expression.
+/// The number of occurrences of a variable in an expression.
 fn occurrences(value: &Expr, var: Var) -> usize {
     struct Count(Var, usize);
     impl Rewrite for Count {
@@ -130,7 +130,7 @@ impl Rewrite for Substitute {
     }
 }
 
-/// The variables of a stage in terms of the subscripts of a read of it.
+/// The variables of a stage as functions of the subscripts of a read.
 struct At<'a> {
     dims: &'a [(Var, i64)],
     subscripts: &'a [Index],

@@ -1,15 +1,15 @@
-//! `layout`: a tensor is stored in another order.
+//! `layout`: changes the memory layout of a tensor.
 //!
 //! ```text
 //! weight: layout [d0/16, d1, d2, d3, d0%16]
 //! ```
 //!
-//! `d0`, `d1` and so on are the dimensions of the tensor. Each stands alone or as quotient and
-//! remainder by the same number; memory is padded where the extent is no multiple of it.
+//! `d0`, `d1` and so on are the dimensions of the tensor. Each appears alone or as quotient and
+//! remainder by the same number; memory is padded if the extent is not a multiple of it.
 //!
-//! A `const` input is brought into the layout once, ahead of all calls, as the prepared buffer
-//! `weight.laid`. An intermediate is written and read in the layout. Other inputs and results are
-//! laid out as the caller has them: copy them with `cache_read ... as`.
+//! A `const` input is converted once, ahead of all calls, to the prepared buffer `weight.laid`. An
+//! intermediate is written and read in the layout. The caller decides the layout of other inputs
+//! and of results: copy them with `cache_read ... as`.
 
 use std::fmt;
 
@@ -27,10 +27,10 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// The most elements, padding included, that a tensor in a layout may have.
+/// The most elements of a tensor with a layout, including padding.
 const MAX_ELEMENTS: i64 = 1 << 40;
 
-/// A layout as schedules write it: `[d1/16, d0, d1%16]`.
+/// A layout in schedule syntax: `[d1/16, d0, d1%16]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutText {
     /// The parts, outermost first.
@@ -74,8 +74,8 @@ impl LayoutText {
         Ok(Self { parts })
     }
 
-    /// The layout of a tensor of a shape. Memory is padded to multiples of the divisors, which a
-    /// text may choose as large as it likes: its size must stay a number.
+    /// The layout of a tensor of a shape. Memory is padded to multiples of the divisors, which may
+    /// be arbitrarily large in a schedule: the size must not overflow.
     pub(super) fn layout(&self, shape: &[i64]) -> Result<Layout, Refusal> {
         for part in &self.parts {
             if let Part::Quotient(_, by @ ..=0) | Part::Remainder(_, by @ ..=0) = part {
@@ -144,7 +144,7 @@ impl Rule for SetLayout {
         if buffer.layout.is_some() {
             return Err(Refusal::new(format!("`{stage}` has a layout already")));
         }
-        // A prepared buffer without a layout is one that a stage makes of constants.
+        // A prepared buffer without a layout is one that a stage computes from constants.
         if is_temporary(buffer) || buffer.owner == Owner::Prepared {
             nest.buffers[id.0 as usize].layout = Some(layout);
             return Ok(());
@@ -165,7 +165,7 @@ impl Rule for SetLayout {
     }
 }
 
-/// Brings a `const` input into a layout ahead of all calls.
+/// Converts a `const` input to a layout ahead of all calls.
 fn prepare(nest: &mut LoopNest, input: BufferId, layout: Layout) -> Result<(), Refusal> {
     let source = nest.buffer(input).clone();
     let name = fresh_name(nest, &format!("{}.laid", source.name));

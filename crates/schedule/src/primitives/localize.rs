@@ -1,5 +1,7 @@
-//! What [`cache_write`](super::CacheWrite) and [`rfactor`](super::Rfactor) share: below a loop, a
-//! reduction is accumulated in a local tile, which is then added to the result.
+//! Accumulates a reduction in a local tile below a loop.
+//!
+//! [`cache_write`](super::CacheWrite) and [`rfactor`](super::Rfactor) share this; the tile is then
+//! added to the result.
 
 use tensorwright_lang::program::Index;
 
@@ -15,9 +17,9 @@ use crate::nest::{
 };
 use crate::refusal::Refusal;
 
-/// Accumulates a stage in a tile of its own below loop `at`. The tile has one dimension per spatial
-/// loop below and, if `kept` names a loop of the reduction, a last one for it: the terms of
-/// different iterations of that loop are kept apart and added when the tile is.
+/// Accumulates a stage in its own tile below loop `at`. The tile has one dimension per spatial loop
+/// below and, if `kept` names a reduction loop, a last one for it: terms of different iterations of
+/// that loop are accumulated separately and added with the tile.
 pub(super) fn localize(
     nest: &mut LoopNest,
     stage: &str,
@@ -60,11 +62,11 @@ pub(super) fn localize(
     let tile = nest.add_buffer(Buffer::new(name, target.dtype, shape, Owner::Local));
     let subscripts: Vec<Index> = in_tile.iter().map(|l| Index::axis(l.var)).collect();
 
-    // The result: added to if terms of the reduction come from outside or were kept apart.
+    // The result is updated if enclosing loops or separate accumulators contribute terms.
     let mut result =
         Store::new(store.buffer, store.subscripts.clone(), element(tile, subscripts.clone()));
     result.domain = store.domain.clone();
-    // Where terms were left out, the tile holds neutral ones.
+    // Masked terms are neutral in the tile.
     result.domain.retain(|bound| !bound.term);
     let has_terms = kept.is_some() || outer.iter().any(is_reduce);
     if has_terms {
@@ -82,7 +84,7 @@ pub(super) fn localize(
     let write_back = write_back(nest, &in_tile, kept, result)?;
     let host_loop = loop_at_mut(nest, &host)?;
     retarget(&mut host_loop.body, store.stage(), &partial, kept);
-    // Right after the loops that made it: what follows may read it.
+    // Directly after the loops that computed it: later nodes may read it.
     let position = path.get(host.len()).map_or(host_loop.body.len(), |at| at + 1);
     host_loop.body.insert(position, write_back);
     host_loop.locals.push(tile);
@@ -110,7 +112,7 @@ fn check_alone(
     Ok(())
 }
 
-/// Refuses results that are read in the node at a path, before they are written back.
+/// Refuses results that the node at a path reads before they are written back.
 fn check_unread(
     nest: &LoopNest,
     stage: &str,
@@ -131,8 +133,8 @@ fn check_unread(
     Ok(())
 }
 
-/// Refuses a reduction that starts from something that lives in a loop below: with the result, its start
-/// leaves that loop.
+/// Refuses a reduction whose initial value lives in a loop below: its initialization leaves that
+/// loop with the result.
 fn check_start(
     nest: &LoopNest,
     stage: &str,
@@ -182,7 +184,7 @@ fn kept_loop(
     Ok(l.var)
 }
 
-/// The loops that add the tile to the result, with variables of their own.
+/// The loops that add the tile to the result, with their own variables.
 fn write_back(
     nest: &mut LoopNest,
     in_tile: &[&Loop],
@@ -205,7 +207,7 @@ fn write_back(
     nodes.pop().ok_or_else(|| Refusal::new("there is nothing to write back"))
 }
 
-/// Makes the loops and the store of a stage those of its tile.
+/// Assigns the loops and the store of a stage to its tile.
 fn retarget(nodes: &mut [Node], stage: StageId, partial: &Store, kept: Option<crate::nest::Var>) {
     for node in nodes {
         match node {

@@ -1,10 +1,9 @@
-//! The primitives that schedules are made of: one file each, one line each in the registry below.
+//! Schedule primitives: one file and one registry line each.
 //!
-//! A primitive rewrites a [`LoopNest`] into an equivalent one, or refuses. Loops are named by the
-//! stage whose store they surround and by their variable; where an outer stage has a loop of the
-//! same name, the inner one is meant; `i'` is the next one around it.
+//! A primitive rewrites a [`LoopNest`] into an equivalent one, or refuses. Loops are identified by
+//! the stage whose store they surround and by their variable. If an outer stage has a loop of the
+//! same name, the name means the inner one; `i'` is the next one around it.
 
-mod begun;
 mod bind;
 mod cache_read;
 mod cache_write;
@@ -27,6 +26,7 @@ mod prefetch;
 mod prepare;
 mod privatize;
 mod rebase;
+mod reduction_init;
 mod renaming;
 mod reorder;
 mod rfactor;
@@ -40,7 +40,7 @@ mod winograd;
 
 use std::fmt;
 
-pub use bind::{Bind, Place};
+pub use bind::{Bind, ThreadAxis};
 pub use cache_read::CacheRead;
 pub use cache_write::CacheWrite;
 pub use compute_at::ComputeAt;
@@ -67,32 +67,32 @@ pub use unroll::Unroll;
 pub use vectorize::{MAX_LANES, Vectorize};
 pub use winograd::{Winograd, winograd_choices};
 
-pub(crate) use begun::latest;
+pub(crate) use reduction_init::latest;
 pub(crate) use renaming::Renaming;
 
 use crate::nest::LoopNest;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// How much of a nest a primitive has to see.
+/// The part of a nest that a primitive needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The trees of the stages that it names. What is made there stays the same for all that read it.
+    /// The trees of the stages that it names. Readers are not affected.
     Stage,
-    /// All that mentions the buffer of the stage, too.
+    /// Also all nodes that mention the buffer of the stage.
     Readers,
-    /// Everything.
+    /// The whole nest.
     Nest,
 }
 
-/// What every primitive is.
+/// The interface of all primitives.
 trait Rule: fmt::Display + Sized {
-    /// Whether sums stay those that the program names, up to their order.
+    /// Whether sums stay those of the program, up to their order.
     fn is_exact(&self) -> bool {
         true
     }
 
-    /// How much of a nest it has to see.
+    /// The part of a nest that it needs.
     fn reach(&self) -> Reach {
         Reach::Nest
     }
@@ -102,13 +102,13 @@ trait Rule: fmt::Display + Sized {
         None
     }
 
-    /// Reads what follows the keyword.
+    /// Parses the arguments after the keyword.
     fn parse(words: &mut Words<'_>) -> Result<Self, Refusal>;
 
-    /// Rewrites the nest, or refuses; a nest that refuses may be left half rewritten.
+    /// Rewrites the nest, or refuses; a refusal may leave the nest half rewritten.
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal>;
 
-    /// The same with the names that a nest has which differs in names alone.
+    /// The same step for a nest that differs only in names.
     fn renamed(&self, names: &Renaming<'_>) -> Result<Self, Refusal>;
 }
 
@@ -125,7 +125,7 @@ macro_rules! primitives {
             /// The keywords of all primitives.
             pub const KEYWORDS: &'static [&'static str] = &[$($keyword),*];
 
-            /// What the primitives do, by keyword, in one line each.
+            /// The effects of the primitives, by keyword, in one line each.
             pub const SUMMARIES: &'static [(&'static str, &'static str)] = &[$(($keyword, $doc)),*];
 
             /// The keyword of the primitive.
@@ -134,8 +134,8 @@ macro_rules! primitives {
                 match self { $(Primitive::$variant(_) => $keyword),* }
             }
 
-            /// Whether sums stay those that the program names, up to their order: rounding errors are
-            /// then bounded as the program's own.
+            /// Whether sums stay those of the program, up to their order: rounding errors then have
+            /// the same bound as the program's own.
             #[must_use]
             pub fn is_exact(&self) -> bool {
                 match self { $(Primitive::$variant(rule) => rule.is_exact()),* }
@@ -183,31 +183,31 @@ macro_rules! primitives {
 }
 
 primitives! {
-    "split" Split(Split) "a loop becomes a nest of loops";
-    "fuse" Fuse(Fuse) "two nested loops become one";
-    "reorder" Reorder(Reorder) "nested loops change places";
-    "unroll" Unroll(Unroll) "a loop is written out";
-    "vectorize" Vectorize(Vectorize) "a loop becomes the lanes of vectors";
-    "parallel" Parallel(Parallel) "a loop is shared by workers";
-    "bind" Bind(Bind) "the iterations of a loop are the blocks or the threads of a device";
-    "tensorize" Tensorize(Tensorize) "loops are one operation on tiles of matrices, which a warp of a device does together";
-    "inline" Inline(Inline) "a stage is computed where it is read, again for every read";
-    "compute_at" ComputeAt(ComputeAt) "a stage is computed inside a loop of its reader, as much as is read there";
-    "compute_with" ComputeWith(ComputeWith) "a stage is computed in loops that it shares with another one";
-    "slide" Slide(Slide) "a stage is computed inside a loop of its reader, and what the iteration before computed is kept";
-    "cache_read" CacheRead(CacheRead) "the part of a tensor that a loop reads is copied to a local buffer first";
-    "cache_write" CacheWrite(CacheWrite) "results are accumulated in a local buffer and written once";
-    "layout" Layout(SetLayout) "a tensor is stored in another order";
-    "rfactor" Rfactor(Rfactor) "a loop of a reduction becomes a dimension of partial results";
-    "privatize" Privatize(Privatize) "iterations of a loop over terms get copies of the result, which are combined at the end";
-    "segment" Segment(Segment) "pieces of a recurrence start from what the pieces before them come to";
-    "pad" Pad(Pad) "a read under a condition on its position becomes a read of a padded copy";
-    "phases" Phases(Phases) "a loop whose steps meet every so many terms of a reduction is taken apart into loops that meet all of theirs";
-    "factor" Factor(Factor) "factors that do not depend on some loops of a sum are taken out of it";
-    "rebase" Rebase(Rebase) "exponentials below a maximum are computed below the maximum of a block";
-    "prefetch" Prefetch(SetPrefetch) "what a later iteration reads is fetched ahead";
-    "expand" Expand(Expand) "a constant that is read at computed positions is put in order ahead of all calls";
-    "winograd" Winograd(Winograd) "a sliding sum of products is computed in tiles with fewer multiplications";
+    "split" Split(Split) "splits a loop into a nest of loops";
+    "fuse" Fuse(Fuse) "fuses two nested loops into one";
+    "reorder" Reorder(Reorder) "reorders nested loops";
+    "unroll" Unroll(Unroll) "unrolls a loop";
+    "vectorize" Vectorize(Vectorize) "maps the iterations of a loop to vector lanes";
+    "parallel" Parallel(Parallel) "distributes the iterations of a loop over workers";
+    "bind" Bind(Bind) "maps the iterations of a loop to GPU blocks or threads";
+    "tensorize" Tensorize(Tensorize) "turns loops into one tensor core operation of a warp";
+    "inline" Inline(Inline) "recomputes a stage at every read";
+    "compute_at" ComputeAt(ComputeAt) "computes a stage inside a loop of its reader";
+    "compute_with" ComputeWith(ComputeWith) "fuses the loops of two independent stages";
+    "slide" Slide(Slide) "computes a stage in a sliding window inside a loop of its reader";
+    "cache_read" CacheRead(CacheRead) "copies the part of a tensor that a loop reads";
+    "cache_write" CacheWrite(CacheWrite) "accumulates results in a local buffer and writes them once";
+    "layout" Layout(SetLayout) "changes the memory layout of a tensor";
+    "rfactor" Rfactor(Rfactor) "turns a reduction loop into a dimension of partial results";
+    "privatize" Privatize(Privatize) "gives each iteration of a reduction loop its own copy of the result";
+    "segment" Segment(Segment) "splits a recurrence into segments that can run in parallel";
+    "pad" Pad(Pad) "replaces a guarded read by a read of a padded copy";
+    "phases" Phases(Phases) "splits a strided reduction into one dense loop nest per phase";
+    "factor" Factor(Factor) "moves loop-invariant factors out of a sum";
+    "rebase" Rebase(Rebase) "computes a softmax with block-wise maxima (online softmax)";
+    "prefetch" Prefetch(SetPrefetch) "prefetches the data of a later iteration";
+    "expand" Expand(Expand) "materializes a constant that is read at computed positions";
+    "winograd" Winograd(Winograd) "computes a convolution with Winograd's minimal filtering";
 }
 
 fn unknown(keyword: Option<&str>) -> Refusal {

@@ -1,17 +1,17 @@
-//! `parallel`: the iterations of a loop are shared by workers.
+//! `parallel`: distributes the iterations of a loop over workers.
 //!
 //! ```text
 //! C: parallel m
 //! for m in 0..M { S(m); }     ->     parallel for m in 0..M { S(m); }
 //! ```
 //!
-//! The loop must be spatial, must not make elements twice, and neither be in a parallel loop nor
-//! hold one.
+//! The loop must be spatial, must not compute elements twice, and must neither be inside a parallel
+//! loop nor contain one.
 
 use std::fmt;
 
 use super::find::{check_overlaps, expect_serial, find_loop, loop_at, loop_at_mut, loops_on};
-use super::independent::Manner;
+use super::independent::IterationMode;
 use super::{Reach, Rule};
 use crate::nest::{LoopKind, LoopNest, for_each_loop};
 use crate::primitives::renaming::Renaming;
@@ -45,8 +45,8 @@ impl Rule for Parallel {
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "make")?;
         let (state, tails) = ("parallel".to_owned(), "`guard` or `peel`");
-        let manner = Manner { state, who: "workers", verb: "parallelize", tails };
-        manner.expect_independent(nest, stage, l)?;
+        let mode = IterationMode { state, who: "workers", verb: "parallelize", tails };
+        mode.expect_independent(nest, stage, l)?;
         let mut other = loops_on(nest, &path).into_iter().find(|l| l.kind == LoopKind::Parallel);
         for_each_loop(&l.body, &mut |found| {
             if found.kind == LoopKind::Parallel {
@@ -55,7 +55,7 @@ impl Rule for Parallel {
         });
         if let Some(other) = other {
             let why = format!("loop `{}` is already", nest.var_name(other.var));
-            return Err(manner.refuse(nest, stage, l, &why).help("fuse the two loops before"));
+            return Err(mode.refuse(nest, stage, l, &why).help("fuse the two loops before"));
         }
         loop_at_mut(nest, &path)?.kind = LoopKind::Parallel;
         check_overlaps(nest)

@@ -1,5 +1,4 @@
-//! `phases`: a loop that meets only every so many terms of a reduction becomes several loops, one
-//! per phase, that meet all of theirs.
+//! `phases`: splits a strided reduction into one dense loop nest per phase.
 //!
 //! ```text
 //! out: phases h by 2
@@ -10,12 +9,12 @@
 //!                                                      in(h + kh + h.phase) * w(2*kh + h.phase);
 //! ```
 //!
-//! This is how transposed convolutions are computed without the zeros that they are defined with:
-//! within a phase they are plain convolutions, with every second (third, ...) tap of the kernel.
-//! What is written as stages that spread and pad the input is inlined first; `pad` then takes care of
-//! what remains at the borders.
+//! Transposed convolutions are computed like this, without the zeros of their definition: each
+//! phase is a plain convolution with every second (third, ...) tap of the kernel. If the program
+//! has stages that spread and pad the input, they are inlined first; `pad` then handles the
+//! borders.
 //!
-//! The terms that are left out are zero, unless a factor is infinite or no number.
+//! The skipped terms are zero, unless a factor is infinite or NaN.
 
 use std::fmt;
 
@@ -32,13 +31,13 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::{Words, without_marks};
 
-/// The most phases; more are no reason to compute anything in phases.
+/// The most phases; more never pay.
 const MAX_PHASES: i64 = 64;
 
-/// Takes a loop apart into phases.
+/// Splits a loop into phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phases {
-    /// The loop over results.
+    /// The spatial loop.
     pub target: String,
     /// The number of phases.
     pub by: i64,
@@ -68,17 +67,17 @@ impl Rule for Phases {
         let mut plain = Plain::of(nest, stage)?;
         refuse_scatter(stage, &plain.store, "computed in phases")?;
         let spatial = plain.find(nest, stage, &self.target, Role::Spatial)?;
-        let meeting = self.meeting(stage, &plain, spatial)?;
+        let stride_condition = self.stride_condition(stage, &plain, spatial)?;
         let phase_name = format!("{}.phase", without_marks(&self.target).0);
         expect_fresh(nest, stage, std::slice::from_ref(&phase_name))?;
 
         let (h, rows, _) = plain.loops[spatial];
-        let (k, terms, _) = plain.loops[meeting.reduce];
+        let (k, terms, _) = plain.loops[stride_condition.reduce];
         let phase = nest.add_var(phase_name);
         let new_h = nest.add_var(nest.var_name(h).to_owned());
         let new_k = nest.add_var(nest.var_name(k).to_owned());
         let row = steps(self.by, new_h, &Index::axis(phase)).ok_or_else(Refusal::overflow)?;
-        let first = meeting.first_term(phase, self.by).ok_or_else(Refusal::overflow)?;
+        let first = stride_condition.first_term(phase, self.by).ok_or_else(Refusal::overflow)?;
         let term = steps(self.by, new_k, &first).ok_or_else(Refusal::overflow)?;
         let mut rules = Replace([(h, &row), (k, &term)]);
         rewrite_store(&mut plain.store, &mut rules).ok_or_else(Refusal::overflow)?;
@@ -87,7 +86,7 @@ impl Rule for Phases {
             plain.store.domain.push(Bound { index, padding: false, term: false });
         }
         let count = |extent: i64| (extent + self.by - 1) / self.by;
-        plain.loops[meeting.reduce] = (new_k, count(terms), Role::Reduce);
+        plain.loops[stride_condition.reduce] = (new_k, count(terms), Role::Reduce);
         plain.loops[spatial] = (new_h, count(rows), Role::Spatial);
         plain.loops.insert(spatial, (phase, self.by, Role::Spatial));
         if terms % self.by != 0 {
@@ -107,10 +106,10 @@ impl Rule for Phases {
     }
 }
 
-/// Where a step of the loop meets a term of the reduction:
-/// `(a*h + b*k + c) % by == 0`, and `b` is 1 or -1.
-struct Meeting {
-    /// The place of the reduction loop.
+/// The condition under which an iteration of the loop has a term in the reduction: `(a*h + b*k + c)
+/// % by == 0`, and `b` is 1 or -1.
+struct StrideCondition {
+    /// The position of the reduction loop.
     reduce: usize,
     a: i64,
     b: i64,
@@ -118,8 +117,13 @@ struct Meeting {
 }
 
 impl Phases {
-    /// The condition without which the terms of a sum are zero.
-    fn meeting(&self, stage: &str, plain: &Plain, spatial: usize) -> Result<Meeting, Refusal> {
+    /// The condition under which the terms of a sum are not zero.
+    fn stride_condition(
+        &self,
+        stage: &str,
+        plain: &Plain,
+        spatial: usize,
+    ) -> Result<StrideCondition, Refusal> {
         let by = self.by;
         let refusal = || {
             Refusal::new(format!(
@@ -140,14 +144,19 @@ impl Phases {
         });
         let vanishes = |condition: &Expr| vanishes(&plain.store.value, condition);
         let found = conditions.into_iter().find_map(|condition| {
-            let meeting = self.parse_meeting(plain, spatial, condition)?;
-            vanishes(condition).then_some(meeting)
+            let stride_condition = self.parse_condition(plain, spatial, condition)?;
+            vanishes(condition).then_some(stride_condition)
         });
         found.ok_or_else(refusal)
     }
 
-    /// A condition as a meeting of the loop and one loop of the reduction.
-    fn parse_meeting(&self, plain: &Plain, spatial: usize, condition: &Expr) -> Option<Meeting> {
+    /// Parses a condition on the loop and one reduction loop.
+    fn parse_condition(
+        &self,
+        plain: &Plain,
+        spatial: usize,
+        condition: &Expr,
+    ) -> Option<StrideCondition> {
         let Expr::CompareIndex(CompareOp::Eq, left, right) = condition else { return None };
         let difference = left.sub(right)?;
         let [term] = difference.terms() else { return None };
@@ -158,28 +167,29 @@ impl Phases {
         let remainder = difference.constant_term().checked_mul(-term.coefficient)?;
         let role = |var: Var| plain.loops.iter().position(|(own, ..)| *own == var);
         let c = inner.constant_term().checked_sub(remainder)?;
-        let mut meeting = Meeting { reduce: usize::MAX, a: 0, b: 0, c };
+        let mut stride_condition = StrideCondition { reduce: usize::MAX, a: 0, b: 0, c };
         for term in inner.terms() {
             let Atom::Axis(var) = term.atom else { return None };
             match role(var)? {
-                place if place == spatial => meeting.a = term.coefficient,
-                place if plain.loops[place].2 == Role::Reduce && meeting.b == 0 => {
-                    (meeting.reduce, meeting.b) = (place, term.coefficient);
+                place if place == spatial => stride_condition.a = term.coefficient,
+                place if plain.loops[place].2 == Role::Reduce && stride_condition.b == 0 => {
+                    (stride_condition.reduce, stride_condition.b) = (place, term.coefficient);
                 }
                 _ => return None,
             }
         }
-        // The inverse of b modulo any number is b itself.
-        let b = if meeting.b.rem_euclid(self.by) == 1 { 1 } else { -1 };
-        let is_unit = (meeting.b - b).rem_euclid(self.by) == 0;
-        meeting.b = b;
-        (is_unit && meeting.a != 0 && (0..self.by).contains(&remainder)).then_some(meeting)
+        // `b` is its own inverse modulo any number.
+        let b = if stride_condition.b.rem_euclid(self.by) == 1 { 1 } else { -1 };
+        let is_unit = (stride_condition.b - b).rem_euclid(self.by) == 0;
+        stride_condition.b = b;
+        (is_unit && stride_condition.a != 0 && (0..self.by).contains(&remainder))
+            .then_some(stride_condition)
     }
 }
 
-impl Meeting {
-    /// The first term that a phase meets: `-b*(a*phase + c)` modulo the number of phases, as simply
-    /// as can be. `None` on overflow.
+impl StrideCondition {
+    /// The first term of a phase: `-b*(a*phase + c)` modulo the number of phases, simplified.
+    /// `None` on overflow.
     fn first_term(&self, phase: Var, by: i64) -> Option<Index> {
         let at = |number: i64| {
             let wide = i128::from(self.a) * i128::from(number) + i128::from(self.c);
@@ -189,7 +199,8 @@ impl Meeting {
         if (0..by).all(|number| at(number) == at(0) + slope * number) {
             return Index::axis(phase).scale(slope)?.add(&Index::constant(at(0)));
         }
-        // x - by*(x / by) and not x % by: so that the multiples of `by` in the condition are seen.
+        // Written as `x - by*(x / by)` instead of `x % by`, which exposes the multiples of `by` in
+        // the condition.
         let meets = Index::axis(phase).scale(self.a)?.add(&Index::constant(self.c))?;
         let term = meets.scale(self.b.checked_neg()?)?;
         term.sub(&term.div(by)?.scale(by)?)
@@ -201,7 +212,7 @@ fn steps(by: i64, var: Var, first: &Index) -> Option<Index> {
     Index::axis(var).scale(by)?.add(first)
 }
 
-/// Puts indices in the place of two variables at once.
+/// Replaces two variables at once.
 struct Replace<'a>([(Var, &'a Index); 2]);
 
 impl Rewrite for Replace<'_> {

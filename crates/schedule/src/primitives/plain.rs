@@ -1,4 +1,4 @@
-//! Stages that nobody has scheduled yet: what rewritings take and make.
+//! [`Plain`]: unscheduled stages, the input and output of rewritings.
 
 use tensorwright_lang::program::{Index, Rewrite, Scalar};
 
@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use super::find::{find_store, loops_on, store_at};
 use super::prepare::chain;
 
-/// A stage as the canonical nest has it: a chain of its own loops around its store.
+/// A stage in canonical form: a chain of its own loops around its store.
 pub(super) struct Plain {
     /// The position in the body of the nest.
     position: usize,
@@ -40,14 +40,14 @@ impl Plain {
         Ok(Self { position: path.first().copied().unwrap_or_default(), loops, store })
     }
 
-    /// What its loops can be.
+    /// The ranges of its loops.
     pub(super) fn ranges(&self) -> Ranges {
         let mut ranges = Ranges::default();
         self.loops.iter().for_each(|(var, extent, _)| ranges.insert(*var, *extent));
         ranges
     }
 
-    /// The place of a loop of a name and a role among the loops.
+    /// The position of a loop with this name and role.
     pub(super) fn find(
         &self,
         nest: &LoopNest,
@@ -74,14 +74,15 @@ impl Plain {
         })
     }
 
-    /// Puts the stage back, changed, with stages that it reads in front of it.
+    /// Puts the changed stage back, preceded by stages that it reads.
     pub(super) fn replace(self, nest: &mut LoopNest, before: Vec<Node>) {
         let made = before.into_iter().chain([chain(&self.loops, self.store)]);
         nest.body.splice(self.position..=self.position, made);
     }
 
-    /// Puts another stage in the place of the stage, and one that computes its result from that as late as may be: before the
-    /// first stage that needs it, so that nothing else stands between the first one and stages that may share its loops.
+    /// Replaces the stage by two: another stage at the same position, and one that computes the
+    /// result from it as late as possible, before the first stage that needs it. So no other node
+    /// separates the first one from stages that may share its loops.
     pub(super) fn exchange_early_and_late(self, nest: &mut LoopNest, early: Node, late: Node) {
         let mut made = Vec::new();
         for_each_store(std::slice::from_ref(&late), &mut |store| {
@@ -102,13 +103,13 @@ impl Plain {
         nest.body[self.position] = early;
     }
 
-    /// Puts other stages in the place of the stage.
+    /// Replaces the stage by other stages.
     pub(super) fn exchange(self, nest: &mut LoopNest, by: Vec<Node>) {
         nest.body.splice(self.position..=self.position, by);
     }
 }
 
-/// Indices in the place of variables.
+/// Replaces variables by indices.
 pub(super) struct Renamed(pub(super) Vec<(Var, Index)>);
 
 impl Rewrite for Renamed {
@@ -118,7 +119,7 @@ impl Rewrite for Renamed {
     }
 }
 
-/// Loops with variables of their own in the place of others, and what became of these.
+/// Replaces loops by copies with new variables, and returns the mapping.
 pub(super) fn own_loops(
     nest: &mut LoopNest,
     loops: impl IntoIterator<Item = (Var, i64, Role)>,
@@ -132,7 +133,7 @@ pub(super) fn own_loops(
     (own, renamed)
 }
 
-/// Whether a constant is zero, of whatever sign.
+/// Whether a constant is zero, of either sign.
 pub(super) fn is_zero(scalar: Scalar) -> bool {
     if scalar.dtype().is_float() { scalar.as_f64() == 0.0 } else { scalar.as_integer() == 0 }
 }

@@ -1,4 +1,4 @@
-//! `prefetch`: what a later iteration reads is fetched ahead.
+//! `prefetch`: prefetches the data of a later iteration.
 //!
 //! ```text
 //! C: prefetch B at k 8
@@ -7,24 +7,24 @@
 //! for k { prefetch B(k + 8, 0); for n { C(m, n) += A(m, k) * B(k, n); } }
 //! ```
 //!
-//! One element of every read of the tensor in the loop is prefetched, the one that the first
-//! iteration of all loops inside reads; of loops that are unrolled already, one for every iteration. A
-//! hint changes no result, also beyond the end of the tensor.
+//! The step prefetches one element per read of the tensor in the loop: the one that the first
+//! iteration of all inner loops reads. Unrolled inner loops get one prefetch per iteration. A
+//! prefetch never changes a result, even beyond the end of the tensor.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Index, Read, Rewrite};
 
-use super::begun::Begun;
 use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_paths};
 use super::footprint::find_host;
+use super::reduction_init::OpenReductions;
 use super::{Reach, Rule};
 use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
 use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// The most hints that one step makes.
+/// The most prefetches of one step.
 const MAX_HINTS: usize = 32;
 
 /// Prefetches a tensor.
@@ -32,9 +32,9 @@ const MAX_HINTS: usize = 32;
 pub struct SetPrefetch {
     /// The tensor.
     pub tensor: String,
-    /// The loop whose later iteration needs it, of the stage that the step names.
+    /// The loop whose later iteration needs it, of the step's stage.
     pub at: String,
-    /// How many iterations later.
+    /// The distance in iterations.
     pub distance: i64,
 }
 
@@ -61,12 +61,12 @@ impl Rule for SetPrefetch {
         let host = find_host(nest, stage, &self.at)?;
         let around: Vec<Var> = loops_on(nest, &host).iter().map(|l| l.var).collect();
         let var = loop_at(nest, &host)?.var;
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let mut places: Vec<Vec<Index>> = Vec::new();
         for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(&host)) {
             let inside = &loops_on(nest, path)[host.len()..];
             let store = store_at(nest, path)?;
-            for read in begun.inside(store) {
+            for read in open.inside(store) {
                 if read.tensor != buffer || read.subscripts.iter().any(Index::has_value) {
                     continue;
                 }
@@ -98,8 +98,7 @@ impl Rule for SetPrefetch {
     }
 }
 
-/// The iterations of the unrolled loops that a read depends on, each as the values of their
-/// variables.
+/// The iterations of the unrolled loops that a read depends on, as values of their variables.
 fn iterations(inside: &[&Loop], read: &Read) -> Vec<Vec<(Var, i64)>> {
     let mut all = vec![Vec::new()];
     for l in inside.iter().filter(|l| l.kind == LoopKind::Unrolled) {
@@ -116,7 +115,7 @@ fn iterations(inside: &[&Loop], read: &Read) -> Vec<Vec<(Var, i64)>> {
     all
 }
 
-/// The place that a later iteration reads first.
+/// The position that a later iteration reads first.
 struct Later<'a> {
     var: Var,
     distance: i64,

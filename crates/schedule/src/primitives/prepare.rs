@@ -1,5 +1,6 @@
-//! What rewritings share: chains of loops around a store, and stages that run ahead of all calls
-//! because everything they read is constant.
+//! Helpers of rewritings: loop chains, and hoisting of constant stages.
+//!
+//! A stage that reads only constants runs once, ahead of all calls.
 //!
 //! ```text
 //! const float W[..];                             prepare:
@@ -12,10 +13,10 @@ use crate::nest::{
     BufferId, Loop, LoopNest, Node, Owner, Role, StageId, Store, Var, for_each_loop, for_each_store,
 };
 
-/// The largest buffer, in bytes, that a stage may need on the way if it is to run ahead of all calls.
+/// The largest temporary buffer, in bytes, of a stage that runs ahead of all calls.
 const MOST_LOCAL_BYTES: i64 = 16 << 10;
 
-/// A chain of loops around a store, outermost first, as the canonical nest has it.
+/// A chain of loops around a store, outermost first, in canonical form.
 pub(super) fn chain(loops: &[(Var, i64, Role)], store: Store) -> Node {
     let stage = store.stage();
     loops.iter().rev().fold(Node::Store(store), |node, (var, extent, role)| {
@@ -23,11 +24,11 @@ pub(super) fn chain(loops: &[(Var, i64, Role)], store: Store) -> Node {
     })
 }
 
-/// Moves those of the stages that read nothing but constants ahead of all calls; their buffers
-/// become prepared ones. In the order given, so that a stage may follow one that it reads.
+/// Moves stages that read only constants ahead of all calls; their buffers become prepared ones.
+/// Stages are tried in the given order, so a stage may follow one that it reads.
 ///
-/// Stages that are placed inside loops of others, that make a result, or that gather at positions
-/// from data (which are checked at every call) stay.
+/// Stages stay if they are inside loops of others, compute a result, or gather at positions from
+/// data (which are checked at every call).
 pub(super) fn hoist(nest: &mut LoopNest, stages: &[StageId]) {
     for stage in stages {
         let Some(position) = constant_stage(nest, *stage) else { continue };
@@ -39,7 +40,7 @@ pub(super) fn hoist(nest: &mut LoopNest, stages: &[StageId]) {
     }
 }
 
-/// The position of the node that alone is a stage, of constants alone.
+/// The position of a top-level node that consists of a constant stage.
 fn constant_stage(nest: &LoopNest, stage: StageId) -> Option<usize> {
     if nest.buffer(stage.0).owner != Owner::Intermediate {
         return None;
@@ -55,8 +56,7 @@ fn has_store_of(node: &Node, stage: StageId) -> bool {
     found
 }
 
-/// Whether a node makes nothing but a stage and what it needs on the way, and reads nothing but
-/// constants.
+/// Whether a node computes only a stage and its temporaries, from constants only.
 fn is_constant(nest: &LoopNest, node: &Node, stage: StageId) -> bool {
     let node = std::slice::from_ref(node);
     let mut locals: Vec<BufferId> = Vec::new();

@@ -1,4 +1,4 @@
-//! `privatize`: iterations of a loop over terms get copies of the result of their own.
+//! `privatize`: gives each iteration of a reduction loop its own result copy.
 //!
 //! ```text
 //! count: privatize i.0
@@ -9,12 +9,13 @@
 //!                                       for b { for i.0 { count(b) += count.part(i.0, b); } }
 //! ```
 //!
-//! The terms that go to one element are anywhere, so two workers could add to it at once. In the stage
-//! `count.part` the loop goes over different elements, so it can be parallel. The copies are combined by the
-//! stage `count`, which is a plain reduction.
+//! Terms for one element may come from any iteration, so two workers could update it at once. In
+//! the stage `count.part` the loop is spatial, so it can be parallel. The stage `count` combines
+//! the copies with a plain reduction.
 //!
-//! A reduction is rewritten in the same way: [`rfactor`](super::Rfactor) keeps partial results in a loop of the stage, `privatize`
-//! makes a tensor of them, so other stages can share the loops that make it.
+//! A reduction is rewritten in the same way. While [`rfactor`](super::Rfactor) keeps partial
+//! results in a loop of the stage, `privatize` makes a tensor of them, so other stages can share
+//! the loops that compute it.
 //!
 //! ```text
 //! sum: privatize n.0
@@ -40,7 +41,7 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// Refuses a start whose loops are not those of the elements, one by one.
+/// Refuses an initialization whose loops are not in canonical form.
 fn expect_begun(first: &str, start: &Plain, result: &Buffer) -> Result<(), Refusal> {
     let is_own = |((var, extent, _), (subscript, shape)): (&(Var, i64, Role), (&Index, &i64))| {
         subscript.as_axis() == Some(*var) && extent == shape
@@ -59,10 +60,10 @@ fn expect_begun(first: &str, start: &Plain, result: &Buffer) -> Result<(), Refus
 /// The most elements of all copies.
 const MAX_ELEMENTS: i64 = 1 << 32;
 
-/// Gives iterations copies of their own.
+/// Gives iterations their own copies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Privatize {
-    /// The loop over terms.
+    /// The reduction loop.
     pub target: String,
 }
 
@@ -99,7 +100,7 @@ impl Rule for Privatize {
     }
 }
 
-/// A tensor of as many copies of the result as a loop has iterations.
+/// A tensor with one copy of the result per iteration of a loop.
 fn add_copies(
     nest: &mut LoopNest,
     stage: &str,
@@ -116,7 +117,7 @@ fn add_copies(
     Ok(nest.add_buffer(Buffer::new(name, result.dtype, shape, Owner::Intermediate)))
 }
 
-/// Copies for a reduction: its terms go to them, and it adds them up.
+/// Copies for a reduction: terms go to the copies, and the stage adds them up.
 fn of_reduction(
     nest: &mut LoopNest,
     stage: &str,
@@ -133,7 +134,7 @@ fn of_reduction(
     let kept = spatial.chain([(var, copies, Role::Reduce)]).collect::<Vec<_>>();
     let (loops, mut renamed) = own_loops(nest, kept);
     let mut combined = plain.store.clone();
-    // Where terms were left out, the copies hold neutral ones.
+    // Masked terms are neutral in the copies.
     combined.domain.retain(|bound| !bound.term);
     let from = std::iter::once(Index::axis(var)).chain(combined.subscripts.iter().cloned());
     combined.value = element(part, from.collect());
@@ -151,7 +152,7 @@ fn of_reduction(
     Ok(())
 }
 
-/// Copies for a scatter, which starts in a stage of its own.
+/// Copies for a scatter, whose initialization is a separate stage.
 fn of_scatter(
     nest: &mut LoopNest,
     stage: &str,
@@ -197,7 +198,7 @@ fn of_scatter(
     plain.loops.push((copy, copies, Role::Reduce));
     plain.store = combined;
     plain.replace(nest, vec![begun, terms]);
-    // It stands before what it started.
+    // It is before the stage that it initialized.
     remove(&mut nest.body, &start_path);
     Ok(())
 }

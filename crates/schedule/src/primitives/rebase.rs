@@ -1,4 +1,4 @@
-//! `rebase`: exponentials below a maximum are computed below the maximum of a block.
+//! `rebase`: computes a softmax with block-wise maxima (online softmax).
 //!
 //! ```text
 //! top: rebase s 512                          for l, b { for s in 0..512 { top.block(l, b) max= x(l, 512*b + s); } }
@@ -9,14 +9,16 @@
 //! for l { for s { t(l) += w(l, s); } }
 //! ```
 //!
-//! A softmax reads its row twice: for the maximum, and for the exponentials below it. With a maximum per block, a block of
-//! exponentials needs nothing of the blocks after it: [`factor`](super::Factor) takes the scale of a block out of the sums
-//! over it, and blocks of scores, exponentials and sums go through the cache together. That is the online softmax (Milakov
-//! and Gimelshein, 2018) of FlashAttention, with the rescaling at the end instead of at every block.
+//! A softmax reads its row twice: for the maximum, and for the exponentials relative to it. With a
+//! maximum per block, a block of exponentials does not depend on later blocks:
+//! [`factor`](super::Factor) moves the scale of a block out of the sums over it, and blocks of
+//! scores, exponentials and sums stay in the cache together. That is the online softmax (Milakov
+//! and Gimelshein, 2018) of FlashAttention, with the rescaling at the end instead of at every
+//! block.
 //!
-//! Where there were a subtraction and an exponential there are two of each and a product. The subtractions add up to
-//! the one that was there (`x - block` and `block - top` have the same sign), so the relative error of an exponential
-//! is at most three times what it was.
+//! One subtraction and one exponential become two of each and a product. The subtractions add up to
+//! the original one (`x - block` and `block - top` have the same sign), so the relative error of an
+//! exponential is at most three times the original one.
 
 use std::fmt;
 
@@ -38,16 +40,16 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// By how much the error of an exponential grows.
+/// The factor by which the error of an exponential grows.
 const GROWTH: f64 = 3.0;
 
-/// The most elements of the maxima of blocks.
+/// The most elements of the block maxima.
 const MAX_ELEMENTS: i64 = 1 << 40;
 
-/// Computes exponentials below the maximum of a block.
+/// Computes exponentials relative to block maxima.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebase {
-    /// The loop of the maximum.
+    /// The reduction loop of the maximum.
     pub target: String,
     /// The terms of a block.
     pub by: i64,
@@ -92,13 +94,13 @@ impl Rule for Rebase {
     }
 }
 
-/// A maximum of the terms of a row.
+/// The maximum of each row.
 struct Maximum {
     plain: Plain,
     /// The buffer, and the variable of each of its dimensions.
     buffer: BufferId,
     dims: Vec<Var>,
-    /// The loop that is taken in blocks, and the terms of a block.
+    /// The loop that is split into blocks, and the terms of a block.
     var: Var,
     extent: i64,
     by: i64,
@@ -142,7 +144,7 @@ impl Maximum {
         Ok(Self { buffer: store.buffer, dims, var, extent, by, condition, term, plain })
     }
 
-    /// The exponentials of its terms below it.
+    /// The exponentials of its terms, relative to it.
     fn exponentials(&self, nest: &LoopNest) -> Result<Vec<Exponential>, Refusal> {
         let mut found = Vec::new();
         for path in store_paths(&nest.body) {
@@ -150,7 +152,7 @@ impl Maximum {
             let loops = loops_on(nest, &path);
             let candidates = loops.iter().filter(|l| l.extent == self.extent).map(|l| l.var);
             let Some((condition, read)) = below(&store.value, self.buffer) else { continue };
-            // A condition may have kept the row inside, and who reads the exponential has none.
+            // A condition may guard the row, but readers of the exponential do not have it.
             let (shape, ranges) = (&nest.buffer(self.buffer).shape, ranges_on(nest, &path));
             let mut rows = read.subscripts.iter().zip(shape);
             let is_inside = rows.all(|(at, size)| ranges.stays_inside(at, *size));
@@ -165,9 +167,9 @@ impl Maximum {
                     let dims: Option<Vec<Var>> =
                         store.subscripts.iter().map(Index::as_axis).collect();
                     let Some(dims) = dims.filter(|dims| dims.contains(&along)) else { continue };
-                    Place::Stage(dims)
+                    ExponentialSite::Stage(dims)
                 }
-                Some(ReductionOp::Sum) => Place::Sum,
+                Some(ReductionOp::Sum) => ExponentialSite::Sum,
                 _ => continue,
             };
             let rows = read.subscripts.clone();
@@ -176,11 +178,11 @@ impl Maximum {
         Ok(found)
     }
 
-    /// Whether an expression is the exponential of a term below the maximum that is read, with the loop in blocks along
-    /// another one.
+    /// Whether an expression is the exponential of a term relative to the maximum, with another
+    /// loop in place of the blocked one.
     fn is_below(&self, condition: Option<&Expr>, value: &Expr, read: &Read, along: Var) -> bool {
         let Some(term) = exponent(value) else { return false };
-        let mut there = There { from: self, rows: &read.subscripts, along };
+        let mut there = LoopMap { from: self, rows: &read.subscripts, along };
         let mut same = |own: &Expr, other: &Expr| own.rewrite(&mut there).as_ref() == Some(other);
         let is_seen = match &self.condition {
             Some(own) => condition.is_some_and(|condition| same(own, condition)),
@@ -210,7 +212,7 @@ impl Maximum {
         Ok((add("block"), add("scale")))
     }
 
-    /// Puts the maxima of blocks, their maximum and the scales in the place of the maximum.
+    /// Replaces the maximum by block maxima, their maximum and the scales.
     fn replace(
         self,
         nest: &mut LoopNest,
@@ -222,7 +224,7 @@ impl Maximum {
         let rows: Vec<(Var, i64, Role)> = rows.copied().collect();
         let block_name = format!("{}.block", nest.var_name(self.var));
 
-        // The maxima of blocks take over the loops, with variables of their own.
+        // The block maxima take over the loops, with new variables.
         let block = nest.add_var(block_name.clone());
         let mut renamed = Renamed(Vec::new());
         let mut loops: Vec<(Var, i64, Role)> = Vec::new();
@@ -275,7 +277,7 @@ impl Maximum {
     }
 }
 
-/// An exponential below a maximum.
+/// An exponential relative to a maximum.
 struct Exponential {
     path: Vec<usize>,
     buffer: BufferId,
@@ -283,14 +285,14 @@ struct Exponential {
     rows: Vec<Index>,
     /// The loop along the row.
     along: Var,
-    place: Place,
+    place: ExponentialSite,
 }
 
-/// Where an exponential is computed.
-enum Place {
-    /// In a stage of its own with these dimensions: whoever reads it takes the scale with it.
+/// The node that computes an exponential.
+enum ExponentialSite {
+    /// A separate stage with these dimensions: its readers apply the scale.
     Stage(Vec<Var>),
-    /// In a sum.
+    /// A sum.
     Sum,
 }
 
@@ -308,9 +310,9 @@ impl Exponential {
             return Ok(());
         };
         let top = finite(element(blocks, at.clone()), dtype);
-        let scale = matches!(self.place, Place::Sum).then(|| element(scales, at.clone()));
+        let scale = matches!(self.place, ExponentialSite::Sum).then(|| element(scales, at.clone()));
         store.value = rebased(&store.value, &top, scale.as_ref());
-        if let Place::Stage(dims) = &self.place {
+        if let ExponentialSite::Stage(dims) = &self.place {
             let mut rules = Scaled { buffer: self.buffer, dims, scales, at: &at };
             rewrite_nodes(&mut nest.body, &mut rules).ok_or_else(Refusal::overflow)?;
         }
@@ -318,14 +320,14 @@ impl Exponential {
     }
 }
 
-/// Whether a buffer is made by one stage for others alone, of numbers that are stored as they are computed.
+/// Whether one stage writes an intermediate buffer, of a type that stores values unrounded.
 fn is_own(nest: &LoopNest, id: BufferId) -> bool {
     let buffer = nest.buffer(id);
     let is_plain = buffer.owner == Owner::Intermediate && !buffer.dtype.is_storage_only();
     is_plain && writers(nest, id) == 1
 }
 
-/// The condition of an exponential below a maximum, if it has one, and the maximum.
+/// The condition of an exponential relative to a maximum, if any, and the maximum.
 fn below(value: &Expr, buffer: BufferId) -> Option<(Option<&Expr>, &Read)> {
     match value {
         Expr::Select(condition, then, other) => match &**other {
@@ -345,7 +347,7 @@ fn below(value: &Expr, buffer: BufferId) -> Option<(Option<&Expr>, &Read)> {
     }
 }
 
-/// What an exponential below a maximum is the exponential of.
+/// The argument of an exponential relative to a maximum.
 fn exponent(value: &Expr) -> Option<&Expr> {
     match value {
         Expr::Select(_, then, _) => exponent(then),
@@ -357,7 +359,7 @@ fn exponent(value: &Expr) -> Option<&Expr> {
     }
 }
 
-/// An exponential below another maximum, and times a scale.
+/// An exponential relative to another maximum, times an optional scale.
 fn rebased(value: &Expr, top: &Expr, scale: Option<&Expr>) -> Expr {
     if let Expr::Select(condition, then, other) = value {
         let then = Box::new(rebased(then, top, scale));
@@ -375,20 +377,21 @@ fn minus(a: Expr, b: Expr) -> Expr {
     Expr::Arith(ArithOp::Sub, Box::new(a), Box::new(b))
 }
 
-/// A maximum that may be one of nothing, or of negative infinities, as a number: the distance to it is one then.
+/// A maximum that is finite: an empty one, or one of negative infinities only, becomes a number, so
+/// that differences are defined.
 fn finite(top: Expr, dtype: DType) -> Expr {
     let least = if dtype.bytes() > 4 { f64::MIN } else { f64::from(f32::MIN) };
     Expr::Call(Builtin::Max, vec![top, Expr::Const(Scalar::float(dtype, least))])
 }
 
-/// A maximum's loops in the place where its terms are computed again.
-struct There<'a> {
+/// Maps the loops of a maximum to those that recompute its terms.
+struct LoopMap<'a> {
     from: &'a Maximum,
     rows: &'a [Index],
     along: Var,
 }
 
-impl Rewrite for There<'_> {
+impl Rewrite for LoopMap<'_> {
     fn axis(&mut self, axis: Var) -> Option<Index> {
         if axis == self.from.var {
             return Some(Index::axis(self.along));
@@ -398,12 +401,12 @@ impl Rewrite for There<'_> {
     }
 }
 
-/// Reads of exponentials with the scale of their block.
+/// Multiplies reads of exponentials by the scale of their block.
 struct Scaled<'a> {
     buffer: BufferId,
     dims: &'a [Var],
     scales: BufferId,
-    /// The scale of an element, in terms of the dimensions.
+    /// The scale of an element, as a function of the dimensions.
     at: &'a [Index],
 }
 

@@ -1,4 +1,4 @@
-//! [`Renaming`]: what a step names in one nest, as it is called in another that differs in names alone.
+//! [`Renaming`]: translates names between nests that differ only in names.
 
 use super::find::{
     expect_fresh, find_buffer, find_loop, find_store, loops_on, stages, store_at, store_number,
@@ -8,7 +8,7 @@ use crate::nest::{Loop, LoopNest};
 use crate::refusal::Refusal;
 use crate::words::{OUTER, without_marks};
 
-/// Two nests that differ in names alone, and the stage that a step acts on.
+/// Two nests that differ only in names, and the stage of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Renaming<'n> {
     from: &'n LoopNest,
@@ -21,45 +21,45 @@ impl<'n> Renaming<'n> {
         Self { from, to, stage }
     }
 
-    /// What a stage is called.
+    /// The new name of a stage.
     pub(crate) fn stage(&self, name: &str) -> Result<String, Refusal> {
         find_store(self.from, name)?;
         let number = store_number(self.from, name);
         number.and_then(|number| stage_name(self.to, number)).ok_or_else(differ)
     }
 
-    /// What a tensor is called.
+    /// The new name of a tensor.
     pub(crate) fn tensor(&self, name: &str) -> Result<String, Refusal> {
         let id = find_buffer(self.from, name)?;
         let buffer = self.to.buffers.get(id.0 as usize).ok_or_else(differ)?;
         Ok(buffer.name.clone())
     }
 
-    /// What a loop of the stage that the step acts on is called.
+    /// The new name of a loop of the step's stage.
     pub(crate) fn own_loop(&self, name: &str) -> Result<String, Refusal> {
         self.loop_of(self.stage, name)
     }
 
-    /// What loops of the stage that the step acts on are called.
+    /// The new names of loops of the step's stage.
     pub(crate) fn own_loops(&self, names: &[String]) -> Result<Vec<String>, Refusal> {
         names.iter().map(|name| self.own_loop(name)).collect()
     }
 
-    /// What a loop of a stage is called.
+    /// The new name of a loop of a stage.
     pub(crate) fn loop_of(&self, stage: &str, name: &str) -> Result<String, Refusal> {
         let depth = find_loop(self.from, stage, name)?.len() - 1;
         let number = store_number(self.from, stage).ok_or_else(differ)?;
         let path = store_path(self.to, number).ok_or_else(differ)?;
         let loops = loops_on(self.to, &path);
         let plain = loops.get(depth).map(|l| self.to.var_name(l.var)).ok_or_else(differ)?;
-        // The innermost loop of a name is meant, unless marks say how many of them lie inside.
+        // A name means the innermost loop of that name, unless marks count outwards.
         let hidden = |l: &&&Loop| self.to.var_name(l.var) == plain;
         let marks = loops[depth + 1..].iter().filter(hidden).count();
         Ok(format!("{plain}{}", OUTER.to_string().repeat(marks)))
     }
 
-    /// Names that somebody has given to new loops: what begins with the name of the loop that they are made of begins with what
-    /// that is called now.
+    /// Names that the user gave to new loops: a prefix that is the old loop's name becomes its new
+    /// name.
     pub(crate) fn derived(given: &[String], from: &str, to: &str) -> Vec<String> {
         let root = |name: &str| without_marks(name).0.split('.').next().map(str::to_owned);
         let (from, to) = (root(from).unwrap_or_default(), root(to).unwrap_or_default());
@@ -70,7 +70,7 @@ impl<'n> Renaming<'n> {
         given.iter().map(derive).collect()
     }
 
-    /// Names for new loops of the stage that the step acts on: those that are wanted, unless loops have them already.
+    /// Names for new loops of the step's stage: the preferred ones, unless they are taken.
     pub(crate) fn new_loops(&self, wanted: Vec<String>) -> Result<Vec<String>, Refusal> {
         let stage = self.stage(self.stage)?;
         let path = find_store(self.to, &stage)?;
@@ -91,7 +91,7 @@ impl<'n> Renaming<'n> {
     }
 }
 
-/// The name of the stage of a store, by its number in the order of the text.
+/// The name of the stage of a store, given its position in textual order.
 fn stage_name(nest: &LoopNest, number: usize) -> Option<String> {
     stages(nest).into_iter().nth(number)
 }

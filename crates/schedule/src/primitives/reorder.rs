@@ -1,4 +1,4 @@
-//! `reorder`: nested loops change places.
+//! `reorder`: reorders nested loops.
 //!
 //! ```text
 //! C: reorder k m n
@@ -7,8 +7,8 @@
 //!     for k { C(m, n) += ...; }   ->     for n { C(m, n) += ...; }
 //! ```
 //!
-//! The named loops take each other's places in the given order; others stay. The loops from the
-//! outermost to the innermost named one must be nested directly, each holding nothing but the next.
+//! The named loops exchange their positions in the given order; others stay. The loops from the
+//! outermost to the innermost named one must be perfectly nested.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ impl Rule for Reorder {
         let shells: Vec<Loop> = loops_on(nest, &path).into_iter().map(Loop::shell).collect();
         let body = loop_at(nest, &path)?.body.clone();
         let locals = loop_at(nest, &path)?.locals.clone();
-        // The named loops go, in their new order, to the places that named loops had.
+        // The named loops go, in their new order, to the positions of the named loops.
         let mut places = depths.clone();
         places.sort_unstable();
         let mut order: Vec<usize> = (0..shells.len()).collect();
@@ -85,7 +85,7 @@ impl Rule for Reorder {
         if let Some(Node::Loop(top)) = chain.into_iter().next() {
             *loop_at_mut(nest, &path[..=first])? = top;
         }
-        // What lives in an iteration of the innermost place lives there still.
+        // The buffers of the innermost position stay there.
         loop_at_mut(nest, &innermost(&path, first))?.locals = locals;
         check_overlaps(nest)
     }
@@ -95,8 +95,9 @@ impl Rule for Reorder {
     }
 }
 
-/// Refuses an order in which the parts of the loop of a recurrence change places: later elements would be computed
-/// before earlier ones. Other loops may go anywhere, since elements depend on those of their own line alone.
+/// Refuses an order that swaps the parts of a recurrence loop: later elements would be computed
+/// before earlier ones. Other loops may go anywhere, because elements only depend on those of their
+/// own line.
 fn keeps_recurrence(
     stage: &str,
     nest: &LoopNest,
@@ -121,7 +122,7 @@ fn keeps_recurrence(
     Ok(())
 }
 
-/// The path of the innermost place: below the first one every loop is the only node.
+/// The path of the innermost position: below the first one every loop is the only node.
 fn innermost(path: &[usize], first: usize) -> Vec<usize> {
     let mut inner = path.to_vec();
     inner[first + 1..].fill(0);

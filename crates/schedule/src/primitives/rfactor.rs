@@ -1,4 +1,4 @@
-//! `rfactor`: a loop of a reduction becomes a dimension of partial results.
+//! `rfactor`: turns a reduction loop into a dimension of partial results.
 //!
 //! ```text
 //! y: rfactor k.1 at i
@@ -22,9 +22,9 @@ use crate::words::Words;
 /// Factors a reduction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rfactor {
-    /// The loop of the reduction.
+    /// The reduction loop.
     pub target: String,
-    /// The loop in which the partial results live.
+    /// The loop that contains the partial results.
     pub at: String,
 }
 

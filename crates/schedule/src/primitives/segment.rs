@@ -1,4 +1,4 @@
-//! `segment`: pieces of a recurrence start from what the pieces before them come to, so that workers can share them.
+//! `segment`: splits a recurrence into segments that can run in parallel.
 //!
 //! ```text
 //! y: split t 4096
@@ -12,9 +12,9 @@
 //! }                                          }
 //! ```
 //!
-//! The recurrence combines the element before with a term in any order. Terms are computed twice; the loop over pieces
-//! is over results afterwards, in `y.total` and in `y`, and `y.last` is a short recurrence. A last piece of fewer steps runs
-//! apart (`peel`).
+//! The recurrence must combine the previous element with a term by an associative operator. Terms
+//! are computed twice; the loop over segments is spatial afterwards, in `y.total` and in `y`, and
+//! `y.last` is a short recurrence. A shorter last segment is peeled.
 
 use std::fmt;
 
@@ -34,10 +34,10 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// Computes pieces of a recurrence apart.
+/// Computes segments of a recurrence separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// The loop over pieces.
+    /// The loop over segments.
     pub target: String,
 }
 
@@ -47,15 +47,15 @@ impl fmt::Display for Segment {
     }
 }
 
-/// A recurrence in pieces.
+/// A recurrence in segments.
 struct Pieces<'e> {
     running: Running<'e>,
-    /// What stands for the element before the first.
+    /// The value in place of the element before the first.
     start: &'e Expr,
-    /// The places of the loops over pieces and over the steps of one.
+    /// The positions of the loops over segments and over the steps of one.
     outer: usize,
     inner: usize,
-    /// The dimension that they go along.
+    /// The dimension that they traverse.
     dimension: usize,
 }
 
@@ -99,7 +99,7 @@ impl<'e> Pieces<'e> {
         Ok(Self { running, start, outer, inner, dimension })
     }
 
-    /// Subscripts with the number of a piece in the place of that of a step.
+    /// Subscripts with a segment number in place of a step number.
     fn at_piece(&self, subscripts: &[Index], piece: Index) -> Vec<Index> {
         let mut subscripts = subscripts.to_vec();
         subscripts[self.dimension] = piece;
@@ -136,7 +136,7 @@ impl Rule for Segment {
         let mut domain = plain.store.domain.clone();
         domain.retain(|bound| !moves(&bound.index));
 
-        // What all pieces but the last come to.
+        // The totals of all segments but the last.
         let loops =
             plain.loops.iter().enumerate().map(|(place, (var, extent, role))| match place {
                 _ if place == pieces.outer => (*var, count - 1, Role::Spatial),
@@ -168,7 +168,7 @@ impl Rule for Segment {
         store.domain = domain;
         let lasts = own_stage(nest, loops, store).ok_or_else(overflow)?;
 
-        // Pieces that start from there.
+        // The segments that start from there.
         let own_before = Index::axis(step).sub(&Index::constant(1)).ok_or_else(overflow)?;
         let read: Read = pieces.running.read.clone();
         let value = is_later(&own_before, Expr::Read(read), &before);
@@ -181,7 +181,7 @@ impl Rule for Segment {
         let is_cut = |bound: &Bound| moves(&bound.index) && !ranges.always(&bound.index);
         let is_cut = plain.store.domain.iter().any(is_cut);
         plain.replace(nest, vec![totals, lasts]);
-        // The last piece may have fewer steps, and runs apart.
+        // The last segment may have fewer steps, and is peeled.
         let path = find_loop(nest, stage, &self.target)?;
         loop_at_mut(nest, &path)?.peel = is_cut;
         Ok(())
@@ -192,7 +192,7 @@ impl Rule for Segment {
     }
 }
 
-/// A stage with loops of its own in the place of others.
+/// Gives a stage new loops.
 fn own_stage(
     nest: &mut LoopNest,
     loops: impl Iterator<Item = (Var, i64, Role)>,

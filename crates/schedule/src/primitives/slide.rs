@@ -1,4 +1,4 @@
-//! `slide`: a stage is computed inside a loop of its reader, and what the iteration before computed is kept.
+//! `slide`: computes a stage in a sliding window inside its reader's loop.
 //!
 //! ```text
 //! P: slide Q y
@@ -11,18 +11,18 @@
 //!                                   }
 //! ```
 //!
-//! Halide says `compute_at` with a `store_at` further out. The window moves along one dimension; its elements stay where
-//! they are, in a buffer that is written around and around, and lives in the loop around. So every element is computed once, as
-//! long as the loop runs: its iterations need each other, in order.
+//! Halide expresses this as `compute_at` with a `store_at` further out. The window moves along one
+//! dimension. Its elements stay in place, in a circular buffer of the enclosing loop. So every
+//! element is computed once per run of the loop, whose iterations depend on each other, in order.
 
 use std::fmt;
 
 use tensorwright_lang::program::{Index, Rewrite};
 
-use super::begun::Begun;
 use super::compute_at::{inside, rebuild, shift_reads};
 use super::find::{find_store, loop_at, loop_at_mut, ranges_on, remove};
 use super::footprint::{Extent, Producer, before_reader};
+use super::reduction_init::OpenReductions;
 use super::{Reach, Rule};
 use crate::nest::{
     Bound, Loop, LoopKind, LoopNest, Node, Owner, Ranges, Role, Var, for_each_store_mut,
@@ -31,7 +31,7 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// Computes what is new of a stage in each iteration of a loop of another.
+/// Computes the new elements of a stage in each iteration of a loop of another stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slide {
     /// The stage that reads it.
@@ -71,20 +71,20 @@ impl Rule for Slide {
 
         let mut node = rebuild(nest, &producer, &path, &host, &extents)?;
         window.narrow(&mut node, &extents).ok_or_else(Refusal::overflow)?;
-        let begun = Begun::at(nest, &host);
+        let open = OpenReductions::at(nest, &host);
         let host_loop = loop_at_mut(nest, &host)?;
         host_loop.slides = true;
         let position = before_reader(&host_loop.body, producer.buffer);
         let buffer = producer.buffer;
         let place = |dimension: usize, at: &Index| window.place(dimension, at, &extents);
-        shift_reads(&mut host_loop.body, buffer, buffer, &place, &begun)?;
+        shift_reads(&mut host_loop.body, buffer, buffer, &place, &open)?;
         host_loop.body.insert(position, node);
         let around = &host[..host.len() - 1];
         let owner = if around.is_empty() { Owner::Intermediate } else { Owner::Local };
         if owner == Owner::Local {
             loop_at_mut(nest, around)?.locals.push(buffer);
         }
-        // The stage stands before its reader, so taking it away moves the reader.
+        // The stage is before its reader, so removing it moves the reader.
         remove(&mut nest.body, &path);
         let buffer = &mut nest.buffers[buffer.0 as usize];
         buffer.shape = extents.iter().map(|extent| extent.count).collect();
@@ -100,7 +100,7 @@ impl Rule for Slide {
 }
 
 impl Slide {
-    /// Refuses a loop whose iterations do not run one after the other.
+    /// Refuses a loop that is not sequential.
     fn expect_in_order(&self, l: &Loop) -> Result<(), Refusal> {
         let in_order = matches!(l.kind, LoopKind::Serial | LoopKind::Unrolled);
         if in_order && l.role == Role::Spatial && !l.overlaps {
@@ -124,21 +124,22 @@ impl Slide {
     }
 }
 
-/// What an iteration reads of a stage, as the iterations before left it.
+/// The elements of a stage that an iteration reads, some of which earlier iterations computed.
 struct Window {
     /// The loop that moves it.
     var: Var,
     /// The dimension along which it moves.
     dimension: usize,
-    /// How far it moves at most in an iteration.
+    /// The largest movement in an iteration.
     step: i64,
-    /// As many elements along the dimension are kept: a power of two, so that remainders are cheap.
+    /// The number of elements along the dimension that are kept: a power of two, so that remainders
+    /// are cheap.
     kept: i64,
 }
 
 impl Window {
-    /// The window of a footprint in a loop; `None` if the loop moves it along no dimension, along several, or by all
-    /// of it.
+    /// The window of a footprint in a loop; `None` if the loop moves it along no dimension, along
+    /// several, or by its whole extent.
     fn of(nest: &LoopNest, host: &[usize], extents: &[Extent]) -> Option<Self> {
         let l = loop_at(nest, host).ok()?;
         let mut moved = (0..extents.len())
@@ -150,7 +151,7 @@ impl Window {
         (step < extent.count).then_some(Self { var: l.var, dimension, step, kept })
     }
 
-    /// Where an element is, relative to the buffer.
+    /// The position of an element in the buffer.
     fn place(&self, dimension: usize, at: &Index, extents: &[Extent]) -> Option<Index> {
         match dimension == self.dimension {
             true => Some(at.rem(self.kept)),
@@ -158,12 +159,12 @@ impl Window {
         }
     }
 
-    /// Makes a stage that computes its whole footprint compute what is new; `None` on overflow.
+    /// Restricts a stage that computes its whole footprint to the new elements; `None` on overflow.
     fn narrow(&self, node: &mut Node, extents: &[Extent]) -> Option<()> {
         let own = nth_loop(node, self.dimension)?;
         let extent = &extents[self.dimension];
         let at = extent.first.add(&Index::axis(own))?.rem(self.kept);
-        // All of the window in the first iteration, and then what was not in it.
+        // The whole window in the first iteration, then only its new elements.
         let old = Index::axis(self.var).min(Index::constant(1)).scale(extent.count - self.step)?;
         let index = Index::axis(own).sub(&old)?;
         for_each_store_mut(std::slice::from_mut(node), &mut |store| {
@@ -174,7 +175,8 @@ impl Window {
     }
 }
 
-/// How far an index moves at most from one iteration of a loop to the next; `None` if it may move back or stand still.
+/// The largest movement of an index between two iterations of a loop; `None` if it may move back or
+/// stay.
 fn step(first: &Index, l: &Loop, mut ranges: Ranges) -> Option<i64> {
     struct Next(Var);
     impl Rewrite for Next {

@@ -1,4 +1,4 @@
-//! `split`: a loop becomes a nest of loops.
+//! `split`: splits a loop into a nest of loops.
 //!
 //! ```text
 //! C: split n 4 16                    for n.0 in 0..8 {
@@ -7,17 +7,17 @@
 //! ```
 //!
 //! The numbers are the extents of the inner loops. The loops are called `n.0`, `n.1` and so on
-//! unless `-> a b c` names them. Where the extent is no multiple of the inner extents, the *tail*
-//! says what becomes of the last, incomplete iteration of the outer loop:
+//! unless `-> a b c` names them. If the extent is not a multiple of the inner extents, the *tail*
+//! strategy handles the last, incomplete iteration of the outer loop:
 //!
 //! | tail | what happens | where |
 //! | --- | --- | --- |
-//! | `guard` | what is beyond the end is skipped by a condition (the default) | anywhere |
-//! | `peel` | the last iteration of the outer loop is split off, the others have no condition | anywhere |
-//! | `shift` | the last iteration is shifted inwards and makes some elements again | spatial loops, with the whole reduction inside |
-//! | `round_up` | what is beyond the end is computed as padding; only accesses that would leave their tensor are masked | spatial loops |
+//! | `guard` | a condition masks iterations beyond the end (the default) | anywhere |
+//! | `peel` | the last iteration of the outer loop is peeled, the others have no condition | anywhere |
+//! | `shift` | the last iteration is shifted inwards and recomputes some elements | spatial loops, with the whole reduction inside |
+//! | `round_up` | iterations beyond the end compute padding; only out-of-bounds accesses are masked | spatial loops |
 //!
-//! The loops of a recurrence keep their order: the parts of its loop run one inside the other.
+//! The loops of a recurrence keep their order: the parts of its loop stay nested.
 
 use std::fmt;
 
@@ -41,19 +41,19 @@ pub struct Split {
     pub target: String,
     /// The extents of the inner loops, outermost first.
     pub factors: Vec<i64>,
-    /// The names of the new loops, outermost first; empty for the usual ones.
+    /// The names of the new loops, outermost first; empty for the default names.
     pub names: Vec<String>,
-    /// What becomes of an incomplete last iteration.
+    /// The tail strategy.
     pub tail: Tail,
 }
 
-/// What becomes of an incomplete last iteration of the outer loop.
+/// The tail strategy: handles an incomplete last iteration of the outer loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Tail {
-    /// It is skipped where it is beyond the end.
+    /// Iterations beyond the end are masked off.
     #[default]
     Guard,
-    /// It runs apart from the others.
+    /// The last iteration is peeled.
     Peel,
     /// It is shifted inwards.
     Shift,
@@ -62,7 +62,7 @@ pub enum Tail {
 }
 
 impl Tail {
-    /// Every tail, with its name in the text of schedules.
+    /// Every tail strategy, with its name in schedules.
     pub const ALL: [(&'static str, Tail); 4] = [
         ("guard", Tail::Guard),
         ("peel", Tail::Peel),
@@ -70,7 +70,7 @@ impl Tail {
         ("round_up", Tail::RoundUp),
     ];
 
-    /// The name in the text of schedules.
+    /// The name in schedules.
     #[must_use]
     pub fn name(self) -> &'static str {
         Tail::ALL.iter().find(|(_, tail)| *tail == self).map_or("guard", |(name, _)| name)
@@ -78,7 +78,7 @@ impl Tail {
 }
 
 impl Split {
-    /// A split with the usual names and the tail `guard`.
+    /// A split with default names and the tail `guard`.
     #[must_use]
     pub fn new(target: impl Into<String>, factors: &[i64]) -> Self {
         let (names, tail) = (Vec::new(), Tail::Guard);
@@ -278,7 +278,7 @@ impl Split {
         Ok(())
     }
 
-    /// The old variable in terms of the new ones.
+    /// The old variable as a function of the new ones.
     fn value(&self, vars: &[Var], block: i64, extent: i64) -> Option<Index> {
         let (outer, inner) = vars.split_first()?;
         let mut value = Index::axis(*outer).scale(block)?;

@@ -1,4 +1,4 @@
-//! `tensorize`: loops are one operation on tiles of matrices, which a warp of a device does together.
+//! `tensorize`: turns loops into one tensor core operation of a warp.
 //!
 //! ```text
 //! C: tensorize m.1 n.1 k.1
@@ -10,21 +10,25 @@
 //!           float(A(.., 16*k.0 + k.1) * B(..));                      float(A(.., 16*k.0 + k.1) * B(..));
 //! ```
 //!
-//! Nothing changes about what the loops compute, and on processors they are plain loops. `C: tensorize m.1 n.1` is the copy of a
-//! tile to memory; [`cache_write`](super::CacheWrite) of a stage whose loops are an operation makes that copy one as well.
+//! The loops still compute the same, and CPUs run them as plain loops. `C: tensorize m.1 n.1`
+//! copies a tile to memory; [`cache_write`](super::CacheWrite) of a stage whose loops are an
+//! operation turns that copy into one as well.
 //!
-//! Products of `half` and `bfloat16` are exact in `float`. Sums are in `float` too, but tensor cores round towards zero: groups
-//! of four terms and what they are added to are aligned to the largest of them and cut off behind its last digit, and so is
-//! the sum (Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021, for the V100; later ones
-//! have larger groups and more digits). With `u` the unit roundoff of `float`, a group loses less than `5 * 2u` of its
-//! largest number, and `n` terms `5/2 n u` of the sum of their magnitudes. The reference allows `p + (n - 1) u`, where `p`
-//! is that of the type of a product: 2^-11 if two `half` are multiplied, so that up to 5,461 terms are within it.
-//! [`LoopNest::rounding_growth`] is the quotient for more.
+//! Products of `half` and `bfloat16` are exact in `float`. Sums are in `float` too, but tensor
+//! cores round towards zero: groups of four terms and the accumulator are aligned to the largest of
+//! them and truncated after its last digit, and so is the sum (Fasi, Higham, Mikaitis and Pranesh,
+//! "Numerical behavior of NVIDIA tensor cores", 2021, for the V100; later ones have larger groups
+//! and more digits). With `u` the unit roundoff of `float`, a group loses less than `5 * 2u` of its
+//! largest number, and `n` terms `5/2 n u` of the sum of their magnitudes. The reference allows `p
+//! + (n - 1) u`, where `p` is the unit roundoff of the type of a product: 2^-11 if two `half` are
+//! multiplied, so up to 5,461 terms are within it. [`LoopNest::rounding_growth`] is the quotient
+//! for more.
 //!
-//! Numbers of `float` are rounded to 11 bits before they are multiplied (`tf32`), which a schedule has to ask for: `C: tensorize
-//! m.1 n.1 k.1 in tf32`. A factor is then off by at most `d = 2^-11` of itself, a product by `2d + d^2`, and so is their sum of
-//! the sum of their magnitudes; what adding loses comes on top. That is no sum of the numbers that the program names any
-//! more, so the schedule is not exact. (Numbers within `d` of the largest `float` overflow.)
+//! Factors of type `float` are rounded to 11 bits before the multiplication (`tf32`), which a
+//! schedule must request: `C: tensorize m.1 n.1 k.1 in tf32`. A factor then has a relative error of
+//! at most `d = 2^-11`, a product of `2d + d^2`, and so has their sum relative to the sum of their
+//! magnitudes; the error of the additions is extra. The sum no longer uses the numbers of the
+//! program, so the schedule is not exact. (Numbers within `d` of the largest `float` overflow.)
 
 use std::fmt;
 
@@ -38,10 +42,10 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// Makes loops one tensor operation.
+/// Turns loops into one tensor operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensorize {
-    /// The loops over rows, columns and, but for copies, terms of a tile, outermost first.
+    /// The loops over rows, columns and, except for copies, terms of a tile, outermost first.
     pub loops: Vec<String>,
     /// Whether factors of `float` are rounded to 11 bits.
     pub is_tf32: bool,
@@ -94,7 +98,7 @@ impl Rule for Tensorize {
         for path in &paths {
             loop_at_mut(nest, path)?.kind = LoopKind::Tensor;
         }
-        // Whether they are an operation is checked after every step.
+        // The check after every step decides whether they are an operation.
         if self.loops.len() == 3 {
             self.check_type(stage, nest)?;
             let growth = growth(nest, stage)?;
@@ -110,7 +114,7 @@ impl Rule for Tensorize {
 }
 
 impl Tensorize {
-    /// Numbers are only rounded if the schedule says so.
+    /// Refuses to round factors unless the schedule requests it.
     fn check_type(&self, stage: &str, nest: &LoopNest) -> Result<(), Refusal> {
         let path = find_store(nest, stage)?;
         let Some((factor, _)) = factors(&store_at(nest, &path)?.value) else { return Ok(()) };
@@ -129,10 +133,10 @@ impl Tensorize {
     }
 }
 
-/// The unit roundoff of what `float` is rounded to before it is multiplied.
+/// The unit roundoff of `tf32`.
 const TF32: f64 = 1.0 / 2048.0;
 
-/// By how much the error of a sum of products may exceed what the reference allows.
+/// The factor by which the error of a sum of products may exceed the reference's bound.
 fn growth(nest: &LoopNest, stage: &str) -> Result<f64, Refusal> {
     let path = find_store(nest, stage)?;
     let store = store_at(nest, &path)?;
@@ -143,7 +147,7 @@ fn growth(nest: &LoopNest, stage: &str) -> Result<f64, Refusal> {
         factors(&store.value).is_some_and(|(factor, _)| nest.dtype(factor.tensor) == DType::Float);
     let of_factors = if is_float { 2.0 * TF32 + TF32 * TF32 } else { 0.0 };
     let of_product = match &store.value {
-        // Two numbers are multiplied as what they are, and the product is converted.
+        // Two factors are multiplied in their own type, and the product is converted.
         Expr::Cast(DType::Float, product) => match &**product {
             Expr::Arith(_, left, _) => match &**left {
                 Expr::Read(read) => unit(nest.dtype(read.tensor)),

@@ -1,12 +1,12 @@
-//! `unroll`: a loop is written out.
+//! `unroll`: unrolls a loop completely.
 //!
 //! ```text
 //! C: unroll m
 //! for m in 0..3 { S(m); }     ->     S(0); S(1); S(2);
 //! ```
 //!
-//! Lowering does it; until then the loop is marked. Accumulators whose subscripts are constants
-//! after unrolling live in registers.
+//! The step only marks the loop; lowering unrolls it. Accumulators with constant subscripts after
+//! unrolling live in registers.
 
 use std::fmt;
 

@@ -1,16 +1,16 @@
-//! `vectorize`: a loop becomes the lanes of vectors.
+//! `vectorize`: maps the iterations of a loop to vector lanes.
 //!
 //! ```text
 //! C: vectorize n.1
 //! for n.1 in 0..16 { C(m, n.1) = A(m, n.1); }    ->    [n.1 = 0..16] C(m, n.1) = A(m, n.1);
 //! ```
 //!
-//! The loop must have at most 64 iterations and hold no loops but unrolled ones. The lanes of a loop
-//! of a reduction are combined into one element at every statement, which costs a few shuffles:
-//! [`rfactor`](super::Rfactor) the loop to do that only once, at the end.
+//! The loop must have at most 64 iterations and contain only unrolled loops. The lanes of a
+//! reduction loop are combined into one element at every statement, which costs a few shuffles:
+//! with [`rfactor`](super::Rfactor), this happens only once, at the end.
 //!
-//! Lanes of a recurrence need each other's results. Where each element is the one before it combined with a term by an
-//! associative operator, terms of neighbours are combined first, then those of pairs, and so on:
+//! The lanes of a recurrence depend on each other. If each element is the previous one combined
+//! with a term by an associative operator, the lanes compute a parallel prefix sum:
 //!
 //! ```text
 //! y: vectorize t.1
@@ -53,7 +53,7 @@ impl fmt::Display for Vectorize {
     }
 }
 
-/// Whether all iterations of a loop make the same element of a stage.
+/// Whether all iterations of a loop update the same element of a stage.
 fn makes_one_element(l: &Loop) -> bool {
     let mut found = false;
     for_each_store(&l.body, &mut |store| {
@@ -63,7 +63,7 @@ fn makes_one_element(l: &Loop) -> bool {
     found && l.extent > 1
 }
 
-/// Why lanes cannot be steps of a recurrence.
+/// The reason why lanes cannot be steps of a recurrence.
 fn out_of_order(nest: &LoopNest, l: &Loop) -> Option<String> {
     let mut why = None;
     for_each_loop(&l.body, &mut |inner| {
@@ -85,8 +85,8 @@ fn out_of_order(nest: &LoopNest, l: &Loop) -> Option<String> {
     why
 }
 
-/// Whether what a store reads of its own buffer is what the iteration before writes, and its last iterations alone may not
-/// take place.
+/// Whether a store reads only the element that the previous iteration writes, and only its last
+/// iterations may be masked off.
 pub(super) fn follows(store: &Store, read: &Read, var: Var) -> bool {
     let is_var = |other: Var| other == var;
     let mut moved = 0;

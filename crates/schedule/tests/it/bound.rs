@@ -1,4 +1,4 @@
-//! Loops that are bound to a device: where they may stand, and that races between blocks and threads are found.
+//! Tests of bound loops: legal positions, and detection of races.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
@@ -71,7 +71,7 @@ fn refusals_say_why_and_what_to_do() {
     insta::assert_snapshot!("bound_refusals", text);
 }
 
-/// Binds the loop of a name, whatever it is.
+/// Binds all loops with this name, without checks.
 fn force(nodes: &mut Shared<Node>, names: &[String], name: &str, kind: LoopKind) {
     for node in nodes {
         if let Node::Loop(l) = node {
@@ -101,7 +101,7 @@ fn threads_and_blocks_that_meet_are_found() {
         let nest = forced(&gemm, "C: reorder k m n\n", "k", kind);
         assert_eq!(race(&nest), format!("`C` accesses `C(0, 0)`, {meets}"));
     }
-    // Threads of one stage after those of another do not meet, and blocks do.
+    // Threads of consecutive stages do not race, but blocks do.
     let blur = program(BLUR, &[("N", 18)]);
     let steps = "out: split i 8\nrows: compute_at out i.0\nout: bind i.0 block.x\nout: bind i.1 thread.x\n\
                  rows: bind i thread.x\n";
@@ -110,7 +110,7 @@ fn threads_and_blocks_that_meet_are_found() {
         "out: split i 8\nrows: compute_at out i.0\nout: bind i.1 thread.x\nrows: bind i thread.x\n";
     assert_eq!(check(&scheduled(&blur, steps), 1_000_000), Ok(Verdict::Sound));
     let mut nest = scheduled(&blur, "out: split i 8\nrows: compute_at out i.0\n");
-    // What one block makes is not for others.
+    // A block's local data are not visible to other blocks.
     if let Node::Loop(l) = &mut nest.body[0] {
         l.kind = LoopKind::Block(Dim::X);
         l.locals.clear();

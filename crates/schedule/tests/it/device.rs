@@ -1,4 +1,4 @@
-//! Nests for devices: memory, barriers and launches, after every pass, and what does not fit.
+//! Tests of lowering for devices: memory, barriers, launches and limits.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
@@ -59,7 +59,7 @@ fn lowered(nest: LoopNest) -> LoweredNest {
     lower_with(nest, &options, look).unwrap()
 }
 
-/// The launches, and the nest that they run.
+/// The launches and their nest.
 fn show(lowered: &LoweredNest) -> String {
     let nest = lowered.as_nest();
     let launches = nest.launches.as_ref().unwrap();
@@ -101,7 +101,7 @@ shows! {
     one_thread: COUNT, [("N", 9), ("B", 4)], "count.start: bind b thread.x\n";
 }
 
-/// Takes away the barrier of a number; whether there was one.
+/// Removes barrier `number`; returns whether it exists.
 fn without(nodes: &mut Body, number: &mut i64) -> bool {
     let is_it = |node: &Node, number: &mut i64| {
         *number -= i64::from(matches!(node, Node::Barrier));
@@ -126,7 +126,7 @@ fn without(nodes: &mut Body, number: &mut i64) -> bool {
     false
 }
 
-/// Every barrier is needed: without it, two threads meet.
+/// Every barrier is needed: without it, two threads race.
 #[test]
 fn threads_meet_without_a_barrier() {
     let gemm = scheduled(&program(GEMM, &[("M", 33), ("N", 40), ("K", 10)]), TILED);
@@ -147,7 +147,7 @@ fn threads_meet_without_a_barrier() {
     }
 }
 
-/// What one launch leaves in the memory of its blocks is not there for the next one.
+/// The contents of block memory do not survive a launch.
 #[test]
 fn launches_share_the_workspace_alone() {
     let steps = "y: split k 3\ny: split i 4\ny: rfactor k.1 at i.0\ny.rf: bind k.1 thread.x\n";
@@ -179,7 +179,7 @@ fn what_does_not_fit_says_what_to_do() {
     insta::assert_snapshot!("device_limits", text);
 }
 
-/// Puts a barrier at the start of the first node of a kind; whether there is one.
+/// Puts a barrier at the start of the first matching node; returns whether there is one.
 fn barrier_in(nodes: &mut Body, is_it: &dyn Fn(&Node) -> bool) -> bool {
     nodes.iter_mut().any(|node| {
         let found = is_it(node);
@@ -193,7 +193,8 @@ fn barrier_in(nodes: &mut Body, is_it: &dyn Fn(&Node) -> bool) -> bool {
     })
 }
 
-/// Some runtimes get conditions with barriers in them wrong, whether all threads of a block agree on them or not.
+/// Some runtimes compile conditions with barriers wrongly, even if all threads of a block agree on
+/// them.
 #[test]
 fn barriers_stand_in_no_condition_and_no_thread() {
     let stencil = scheduled(&program(BLUR, &[("H", 42), ("W", 83)]), FUSED);

@@ -1,5 +1,7 @@
-//! Nothing in a schedule takes the process down: what is too large is refused quickly, before memory is
-//! spent, and the refusal says which step, how much, the limit and what to do.
+//! Tests of limits: no schedule crashes or exhausts the process.
+//!
+//! Oversized schedules are refused quickly, before memory is spent, and the refusal names the step,
+//! the size, the limit and a suggestion.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +12,12 @@ use tensorwright_schedule::nest::Size;
 use tensorwright_schedule::primitives::{
     CacheRead, LayoutText, Part, Phases, Primitive, SetPrefetch, Split, Winograd, loops_of, stages,
 };
-use tensorwright_schedule::{Draft, LoopNest, LoweredNest, Schedule, canonical, lower};
+use tensorwright_schedule::{LoopNest, LoweredNest, Schedule, ScheduleState, canonical, lower};
 use tensorwright_testkit::{Rng, generate};
 
 const GEMM: &str = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
 
-/// The most processor time of a schedule, refused or accepted, in a build without optimisation.
+/// The most CPU time for a schedule, refused or accepted, in an unoptimized build.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
 /// The most memory of the whole test process, in KiB.
@@ -26,7 +28,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     module.defs().next().unwrap().bind(sizes.iter().copied()).unwrap()
 }
 
-/// The processor time of this thread: others may use the machine as well.
+/// The CPU time of this thread: other processes may use the machine as well.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next().and_then(|word| word.parse().ok());
@@ -36,14 +38,14 @@ fn processor_time() -> Duration {
     })
 }
 
-/// The most memory that this process ever had, in KiB.
+/// The peak memory of this process, in KiB.
 fn peak_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// What reading, applying and lowering a schedule says, within the time that it may take.
+/// The result of parsing, applying and lowering a schedule, within the time limit.
 fn outcome(program: &Program, text: &str) -> Result<LoweredNest, String> {
     let start = processor_time();
     let result = Schedule::parse(text)
@@ -73,7 +75,7 @@ fn a_split_into_thousands_of_loops_is_refused() {
         refusal(&gemm, &text),
         @"the schedule splits one loop into 17 or more loops, and the limit is 16 (help: a loop that is split in three or four already serves registers and caches)"
     );
-    // The same without a text.
+    // The same for a step that was not parsed.
     let mut schedule = Schedule::default();
     schedule.push("C", tensorwright_schedule::primitives::Split::new("m", &[1; 5000]));
     let error = schedule.apply(canonical(&gemm)).unwrap_err().to_string();
@@ -96,7 +98,7 @@ fn loops_nest_only_so_deeply() {
         refusal(&gemm, &text),
         @"`C: split b92 1 -> a93 b93`: the schedule nests 97 loops inside each other, and the limit is 96 (help: split into fewer loops, or compute fewer stages inside each other)"
     );
-    // As deep as they may be is no trouble for any pass.
+    // All passes handle the deepest legal nest.
     let most: String = text.lines().take(MAX_DEPTH - 3).map(|line| format!("{line}\n")).collect();
     outcome(&gemm, &most).unwrap();
 }
@@ -109,11 +111,11 @@ fn factors_far_above_the_extents_are_refused() {
         refusal(&gemm, text),
         @"`C: split m 2147483647 -> a b`: the schedule makes 401579441989 iterations, and the limit is 268435456; the program has 2431 (help: use factors that are not far above the extents of their loops)"
     );
-    // A factor that rounds up by as much as vectors do is fine.
+    // A factor that rounds up as much as vectors do is legal.
     outcome(&gemm, "C: split m 16 [round_up]\nC: split n 32 [round_up]\nC: split k 16\n").unwrap();
 }
 
-/// A chain of stages, each of which reads the one before twice, at the start of a sum or without it.
+/// A chain of stages, each of which reads the previous one twice, optionally followed by a sum.
 fn doubling(stages: usize, last: &str) -> (String, String) {
     let mut text = "def f(float(N) A) -> (out) {\n  t0(i) = A(i) + 1\n".to_owned();
     let mut steps = String::new();
@@ -176,7 +178,7 @@ fn operations_count_and_not_only_statements() {
         @"`B: unroll i`: the schedule writes out 2609152 operations, and the limit is 100000 (help: unroll fewer loops or loops of fewer iterations, use shorter vectors, or the tail `guard` instead of `peel`)"
     );
     outcome(&program, "B: split i 64\nB: unroll i.1\n").unwrap();
-    // Calls are made lane by lane.
+    // Calls are counted per lane.
     let lanes = "B: split i 8 64\nB: unroll i.1\nB: vectorize i.2\nB: unroll i.0\n";
     let refusal = refusal(&program, lanes);
     assert!(refusal.starts_with("`B: unroll i.0`: the schedule writes out "), "{refusal}");
@@ -241,7 +243,7 @@ fn fusing_and_splitting_again_and_again_is_refused_at_some_point() {
 
 #[test]
 fn what_a_program_has_by_itself_is_no_matter_of_the_schedule() {
-    // A body of more parts than a schedule may make, and more stages than anybody writes.
+    // A body with more parts than a schedule may create, and more stages than users write.
     let mut sum = "exp(A(i))".to_owned();
     for _ in 0..12 {
         sum = format!("({sum} + {sum})");
@@ -264,11 +266,11 @@ fn what_a_program_has_by_itself_is_no_matter_of_the_schedule() {
     assert!(processor_time() - start < Duration::from_secs(60));
 }
 
-/// Numbers that make trouble, and some that do not.
+/// Numbers, some of which cause overflows.
 const NUMBERS: [i64; 14] =
     [1, 2, 3, 4, 7, 8, 16, 64, 100, 1000, 65_536, 20_000, 1_000_003, 2_147_483_647];
 
-/// A line that may or may not make sense for the nest as it is.
+/// A random line that may or may not be legal for the current nest.
 fn random_line(nest: &LoopNest, fresh: &mut usize, rng: &mut Rng) -> String {
     let stages = stages(nest);
     let stage = rng.pick(&stages).clone();
@@ -352,7 +354,7 @@ fn random_schedules_of_any_numbers_take_little_time_and_memory() {
     assert!(accepted > 1000 && steps > 5000, "{accepted} accepted, {steps} steps");
 }
 
-/// Steps that a program makes may hold numbers that no text can.
+/// Steps that are not parsed may contain numbers that no text can.
 #[test]
 fn numbers_that_no_text_has_are_refused() {
     let program = program(GEMM, &[("M", 8), ("N", 8), ("K", 8)]);
@@ -373,9 +375,9 @@ fn numbers_that_no_text_has_are_refused() {
         for step in steps {
             let is_prefetch = matches!(step, Primitive::Prefetch(_));
             let text = step.to_string();
-            let mut draft = Draft::new(canonical(&program));
+            let mut draft = ScheduleState::new(canonical(&program));
             let applied = draft.apply("C", step);
-            // A prefetch reads nothing that could be wrong.
+            // A prefetch never accesses memory out of bounds.
             assert!(applied.is_err() || is_prefetch, "{text}");
             if let Err(error) = applied {
                 assert!(!error.to_string().is_empty(), "{text}");

@@ -1,4 +1,4 @@
-//! Every primitive and every tail as text: the schedule, the nest that it makes, the lowered nest.
+//! Golden tests of every primitive and tail strategy.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
@@ -80,7 +80,7 @@ const LOWER: &str = "def lower(float(N,N) A) -> (L) {
 const BAND: &str = "def band(float(N,N) A) -> (m) {
   m(i) max=! (j <= i && j > i - 9) ? A(i,j) : -INFINITY where i in 0:N, j in 0:N
 }";
-/// Blurs of blurs: the borders of one are inside of those of the next.
+/// Blurs of blurs, with nested borders.
 const TWICE_CLAMPED: &str = "def twice(float(N) A) -> (out) {
   one(i) = A(clamp(i-1, 0, N-1)) + A(i) + A(clamp(i+1, 0, N-1))
   two(i) = one(clamp(i-1, 0, N-1)) + one(i) + one(clamp(i+1, 0, N-1))
@@ -163,7 +163,7 @@ fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     def.bind(sizes.iter().copied()).unwrap()
 }
 
-/// What a reader sees of a schedule: itself, what it makes, what emitters get.
+/// The schedule, the scheduled nest and the lowered nest.
 fn show(program: &Program, steps: &str) -> String {
     let schedule = Schedule::parse(steps).unwrap();
     let (spelled, text) = schedule.clone().spelled();
@@ -175,7 +175,7 @@ fn show(program: &Program, steps: &str) -> String {
     format!("{schedule}\n--- scheduled\n{nest}\n--- lowered\n{lowered}")
 }
 
-/// Every step and every pass leaves a nest that reads only what was written.
+/// Every step and every pass yields a nest that reads only written elements.
 fn assert_defined(program: &Program, schedule: &Schedule) {
     let look = |when: &str, nest: &LoopNest| {
         assert_eq!(check(nest, 1_000_000), Ok(Verdict::Sound), "after {when}:\n{nest}");
@@ -545,7 +545,7 @@ fn refusals_name_the_loop_and_the_reason() {
     insta::assert_snapshot!("refusals", text);
 }
 
-/// Forwards, then backwards.
+/// A forward and a backward recurrence.
 const RECURSIVE: &str = "def filter(float(N,T) x) -> (z) {
   y(n,t) = 0.5 * y(n,t-1) + x(n,t) scan t from 0
   z(n,t) = 0.5 * z(n,t+1) + y(n,t) scan t from y(n,T-1)
@@ -582,7 +582,7 @@ fn the_loops_of_a_recurrence_run_in_order() {
 
 const RUNNING_SUM: &str = "def running(float(T) x) -> (y) { y(t) = y(t-1) + x(t) scan t from 0 }";
 
-/// Running sums, maxima and products, forwards and backwards, and what lanes cannot be.
+/// Running sums, maxima and products in both directions, and recurrences that lanes cannot compute.
 const RUNNING: &str =
     "def running(float(N,T) x, int32(N,T) k, half(N,T) h) -> (y, z, p, s, two, filter, both, m, free) {
   y(n,t) = y(n,t-1) + x(n,t) * 2 scan t from 0
@@ -652,7 +652,7 @@ fn lanes_may_be_steps_of_a_running_sum() {
     insta::assert_snapshot!("running", text);
 }
 
-/// A sum and a count, the second onto values that are there.
+/// A sum and a count; the second one adds to existing values.
 const SCATTER_ONTO: &str =
     "def scatter(int32(N) at, float(N,D) x, int32(B) start) -> (sum, count) {
   sum(b,d) +=! x(i,d) scatter b = at(i) where b in 0:B

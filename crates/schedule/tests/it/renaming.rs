@@ -1,4 +1,4 @@
-//! Schedules in the names of programs that differ in names alone.
+//! Tests of translating schedules between programs that differ only in names.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
@@ -16,7 +16,7 @@ fn scheduled(program: &Program, schedule: &Schedule) -> LoopNest {
     nest.unwrap_or_else(|why| panic!("{why}\nin\n{schedule}"))
 }
 
-/// A nest with names by position.
+/// The text of a nest with names replaced by positions.
 fn nameless(mut nest: LoopNest) -> String {
     let name = |(number, buffer): (usize, &mut Buffer)| buffer.name = format!("b{number}");
     nest.buffers.iter_mut().enumerate().for_each(name);
@@ -24,7 +24,7 @@ fn nameless(mut nest: LoopNest) -> String {
     nest.to_string()
 }
 
-/// A schedule of one program in the names of the other, which makes the same nest.
+/// A translated schedule, checked to yield the same nest.
 fn renamed(one: &Program, other: &Program, steps: &str) -> String {
     let schedule = Schedule::parse(steps).unwrap();
     let renamed = schedule.renamed(one, other).unwrap();
@@ -33,7 +33,7 @@ fn renamed(one: &Program, other: &Program, steps: &str) -> String {
     renamed.to_string()
 }
 
-/// A schedule in other names, and back in its own.
+/// A translated schedule, checked to translate back.
 fn there_and_back(one: &Program, other: &Program, steps: &str) -> String {
     let there = renamed(one, other, steps);
     assert_eq!(renamed(other, one, &there), steps);

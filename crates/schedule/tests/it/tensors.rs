@@ -1,4 +1,4 @@
-//! Tensor operations: which loops are some, what a device asks of them, and what it makes of their buffers.
+//! Tests of tensor operations: legal loops, device limits, buffers.
 
 use tensorwright_lang::Module;
 use tensorwright_lang::dtype::DType;
@@ -18,7 +18,7 @@ const WIDE: &str =
 const TILES: &str =
     "C: split m 16\nC: split n 16\nC: split k 16\nC: reorder m.0 n.0 k.0 m.1 n.1 k.1\n";
 
-/// Warps of one tile each, from operands that the threads of a block copy.
+/// One tile per warp, from operands that the threads of a block copy.
 const STAGED: &str = "C: bind m.0 block.x\nC: bind n.0 thread.y\nC: reorder k.0 n.0\nC: tensorize m.1 n.1 k.1\n\
     C: cache_read A at k.0 in shared\nA.pack: bind d0 thread.y\nA.pack: bind d1 thread.x\n\
     C: cache_read B at k.0 in shared\nB.pack: bind d0 thread.y\nB.pack: bind d1 thread.x\n\
@@ -64,7 +64,7 @@ fn accumulators_are_in_registers_of_a_warp() {
     insta::assert_snapshot!("tensor_staged", nest.to_string());
 }
 
-/// For processors nothing is asked of them.
+/// CPUs have no restrictions on them.
 #[test]
 fn processors_take_any_operation() {
     let gemm = program(WIDE, &[("M", 32), ("N", 32), ("K", 32)]);
@@ -76,7 +76,7 @@ fn processors_take_any_operation() {
     assert_eq!(tensors, 5);
 }
 
-/// Takes away a barrier.
+/// Removes a barrier.
 fn without(nodes: &mut Body, number: &mut usize) {
     let mut place = 0;
     while place < nodes.len() {
@@ -94,7 +94,7 @@ fn without(nodes: &mut Body, number: &mut usize) {
     }
 }
 
-/// What a warp writes, the first of its threads may not read without waiting for the others.
+/// The first thread of a warp must synchronize before it reads the warp's results.
 #[test]
 fn threads_of_a_warp_meet_without_a_barrier() {
     let text = "def gemm(half(M,K) A, half(K,N) B) -> (D) {\n\
@@ -111,7 +111,8 @@ fn threads_of_a_warp_meet_without_a_barrier() {
     assert!(matches!(verdict, Err(Flaw::Race { .. })), "{verdict:?}\n{nest}");
 }
 
-/// The bounds of the reference hold for products of `half` up to 5,461 terms, and not for those of `float`.
+/// The reference's bounds hold for products of `half` up to 5,461 terms, but not for those of
+/// `float`.
 #[test]
 fn long_sums_have_larger_errors() {
     let growth = |text: &str, terms: i64| {
@@ -128,8 +129,8 @@ fn long_sums_have_larger_errors() {
     assert!((growth(WIDE, 64) - 2.5).abs() < 1e-9);
 }
 
-/// Numbers of `float` are rounded to 11 bits only if the schedule says so, which is not exact any more. The bound is that of
-/// the rounded factors, which a few terms do not hide.
+/// Factors of type `float` are rounded to 11 bits only if the schedule requests it, which makes it
+/// inexact. The bound includes the rounding of the factors, which dominates for few terms.
 #[test]
 fn numbers_are_rounded_where_the_schedule_says_so() {
     let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
@@ -220,7 +221,7 @@ fn what_a_warp_cannot_do_says_what_to_do() {
     let of = |text: &str, sizes: &[(&str, i64)]| program(text, sizes);
     let gemm = of(WIDE, &sizes);
     let odd = of(WIDE, &[("M", 64), ("N", 16), ("K", 64)]);
-    // A row of 68 elements is no multiple of 8, and neither is a start at the fifth element.
+    // A row of 68 elements is not a multiple of 8, and neither is an offset of four elements.
     let rows = of(
         "def gemm(half(M,L) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) where k in 0:64 }",
         &[("M", 64), ("N", 64), ("K", 64), ("L", 68)],

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tensorwright_codegen_llvm::{ObjectCache, Options, Processor};
+use tensorwright_codegen_llvm::{CodegenOptions, ObjectCache, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_machine::{Goal, Target};
 use tensorwright_policy::{default_schedule, lower_options};
@@ -45,7 +45,7 @@ pub struct KernelBuilder<'p> {
     threads: usize,
     precision: Precision,
     symbol: Option<String>,
-    options: Options,
+    options: CodegenOptions,
     cache: Option<ObjectCache>,
 }
 
@@ -93,7 +93,7 @@ impl Program {
             threads: 1,
             precision: Precision::default(),
             symbol: None,
-            options: Options::default(),
+            options: CodegenOptions::default(),
             cache: None,
         }
     }
@@ -154,7 +154,7 @@ impl KernelBuilder<'_> {
     }
 
     /// Sets the options of LLVM.
-    pub fn options(mut self, options: Options) -> Self {
+    pub fn options(mut self, options: CodegenOptions) -> Self {
         self.options = options;
         self
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tensorwright_codegen_c::Dialect;
 use tensorwright_codegen_llvm::{
-    Compiled, Listing, ObjectCache, Options, Processor, compile_again, compile_cached, listing,
+    CodegenOptions, Compiled, Listing, ObjectCache, Processor, compile_again, compile_cached,
+    listing,
 };
 use tensorwright_lang::precision::Precision;
 use tensorwright_machine::{GpuApi, Target, TargetError};
@@ -30,7 +31,7 @@ pub struct LoweredProgram {
     /// `None` for a device.
     pub(super) processor: Option<Processor>,
     pub(super) threads: usize,
-    pub(super) options: Options,
+    pub(super) options: CodegenOptions,
     /// The on-disk cache of objects.
     pub(super) cache: Option<ObjectCache>,
     /// The nest after scheduling, before lowering.

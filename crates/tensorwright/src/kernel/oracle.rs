@@ -22,7 +22,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_policy::cpu::rules::complete;
 use tensorwright_reference::bounding::{ErrorAnalysis, bounding};
 use tensorwright_reference::sample::{self, OutputElement, SampledElement, choose, work};
-use tensorwright_schedule::{Draft, canonical};
+use tensorwright_schedule::{ScheduleState, canonical};
 
 use super::diagnose::Diagnose;
 use super::{Kernel, Outputs};
@@ -209,7 +209,7 @@ impl Program {
     fn as_written(&self, threads: usize) -> Result<Kernel, Diagnostics> {
         let cpu = Cpu::native().map_err(|error| error.diagnose(&self.ir().source))?;
         let goal = Goal::new(cpu).with_threads(threads);
-        let schedule = complete(Draft::new(canonical(self.ir())), &goal).schedule;
+        let schedule = complete(ScheduleState::new(canonical(self.ir())), &goal).schedule;
         self.compile().schedule(schedule).threads(threads).build()
     }
 

@@ -2,7 +2,7 @@
 //! dimensions and remainder, with the loops as the rewriting leaves them and as rules schedule them.
 
 use tensorwright::schedule::primitives::Winograd;
-use tensorwright::schedule::{Draft, canonical};
+use tensorwright::schedule::{ScheduleState, canonical};
 use tensorwright::{Buffer, Cpu, Goal, Inputs, Kernel, Module, Precision, Program, Value};
 use tensorwright_policy::cpu::rules::complete;
 
@@ -43,7 +43,7 @@ fn program(text: &str, dtype: &str, sizes: &[(&str, i64)]) -> Program {
 /// Runs a program with the stage rewritten, once with its loops as they come and once scheduled.
 fn check(program: &Program, stage: &str, loops: &[&str], results: i64) {
     let targets = loops.iter().map(|name| (*name).to_owned()).collect();
-    let mut draft = Draft::new(canonical(program.ir()));
+    let mut draft = ScheduleState::new(canonical(program.ir()));
     draft.apply(stage, Winograd { targets, results }).unwrap();
     assert!(draft.nest.error_growth > 1.0);
     let scheduled = complete(draft.clone(), &Goal::new(Cpu::avx512()).with_workers(2));
@@ -146,7 +146,7 @@ fn convolution(scale: f64, pixels: Pixels) -> (Program, Inputs) {
 fn kernels(program: &Program) -> Vec<Kernel> {
     let kernel = |results: i64| {
         let targets = vec!["h".to_owned(), "w".to_owned()];
-        let mut draft = Draft::new(canonical(program.ir()));
+        let mut draft = ScheduleState::new(canonical(program.ir()));
         draft.apply("out", Winograd { targets, results }).unwrap();
         let scheduled = complete(draft.clone(), &Goal::new(Cpu::avx2()));
         [draft, scheduled].map(|d| program.compile().schedule(d.schedule).build().unwrap())

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tensorwright_codegen_c::POOL;
 use tensorwright_codegen_llvm::Processor;
-use tensorwright_codegen_llvm::{Options, compile};
+use tensorwright_codegen_llvm::{CodegenOptions, compile};
 use tensorwright_schedule::interface::Function;
 
 use super::batch::{Toolchain, Translated};
@@ -41,7 +41,7 @@ impl Toolchain for Aarch64 {
     }
 
     fn translate(&self, pair: &Pair, _number: usize) -> Result<Translated, String> {
-        let compiled = compile(&pair.nest, &self.target, &Options::default())
+        let compiled = compile(&pair.nest, &self.target, &CodegenOptions::default())
             .map_err(|error| error.to_string())?;
         let name = &pair.interface.symbol;
         let [kernel, prepare] =

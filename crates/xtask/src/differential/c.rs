@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use tensorwright_codegen_c::{Options, emit_with};
+use tensorwright_codegen_c::{EmitOptions, emit_with};
 
 use super::batch::{Toolchain, Translated};
 use super::failure::Suspect;
@@ -24,7 +24,7 @@ impl Toolchain for C {
 
     fn translate(&self, pair: &Pair, number: usize) -> Result<Translated, String> {
         let source =
-            emit_with(&pair.nest, Options::poisoned()).map_err(|error| error.to_string())?;
+            emit_with(&pair.nest, EmitOptions::poisoned()).map_err(|error| error.to_string())?;
         Ok(Translated { code: own_names(&source.code, number), object: None })
     }
 

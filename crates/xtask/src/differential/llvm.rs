@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{JitKernel, Options, Processor, compile};
+use tensorwright_codegen_llvm::{CodegenOptions, JitKernel, Processor, compile};
 use tensorwright_machine::Cpu;
 use tensorwright_runtime::Pool as Threads;
 use tensorwright_runtime::abi::{Pool, Task};
@@ -55,7 +55,7 @@ impl Llvm {
         // Uses this machine in place of a processor that it is not.
         let target = self.targets.iter().find(|target| target.cpu().name() == pair.target);
         let target = target.unwrap_or(&self.targets[0]);
-        let compiled = compile(&pair.nest, target, &Options::default())
+        let compiled = compile(&pair.nest, target, &CodegenOptions::default())
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;
         let kernel = JitKernel::load(&self.jit, &compiled.interface, &compiled.object)
             .map_err(|error| problem(Kind::Compile, error.to_string()))?;

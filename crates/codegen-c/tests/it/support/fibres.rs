@@ -1,4 +1,6 @@
-//! Runs CUDA C++ with the compiler of the system: blocks one after the other, threads as fibres (`cuda_fibres.h`).
+//! Runs CUDA C++ on the CPU: blocks in order, threads as fibres.
+//!
+//! The system's compiler compiles it with `cuda_fibres.h`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,25 +13,25 @@ use tensorwright_schedule::nest::Owner;
 
 use super::{Case, compile, scratch};
 
-/// A program that was compiled with fibres.
+/// A program compiled with fibres.
 pub(crate) struct Fibres<'a> {
     case: &'a Case,
     directory: std::path::PathBuf,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With this status, and outputs that were compared if it is zero.
+    /// A status; the outputs were compared if it is zero.
     Status(i32),
-    /// With outputs that are not those of the reference.
+    /// Outputs that differ from the reference.
     Wrong,
-    /// With a message.
+    /// An error message.
     Failed(String),
 }
 
 impl<'a> Fibres<'a> {
-    /// Compiles a program of a case.
+    /// Compiles the program of a case.
     pub(crate) fn new(test: &str, case: &'a Case, program: &DeviceProgram) -> Self {
         let directory = scratch(test);
         let mut main = String::from("#include \"cuda_fibres.h\"\n#include \"kernel.cu\"\n");

@@ -1,4 +1,4 @@
-/* Runs kernels on inputs from files, with buffers that end where they should. */
+/* Runs kernels on inputs from files, with buffers of exact size. */
 #define _POSIX_C_SOURCE 200112L
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What kernels need of AMD's headers, which are not here: clang alone compiles texts with it, and nothing runs them. */
+/* The part of AMD's headers that kernels need. Clang compiles texts with it, and nothing runs them. */
 #ifndef HIP_SHIM_H
 #define HIP_SHIM_H
 
@@ -7,13 +7,13 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 
-struct Place {
+struct Index3 {
     unsigned x, y, z;
 };
 #define threadIdx \
-    (Place{__builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(), __builtin_amdgcn_workitem_id_z()})
+    (Index3{__builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(), __builtin_amdgcn_workitem_id_z()})
 #define blockIdx \
-    (Place{__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(), __builtin_amdgcn_workgroup_id_z()})
+    (Index3{__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(), __builtin_amdgcn_workgroup_id_z()})
 
 static inline __device__ void __syncthreads() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -24,7 +24,7 @@ static inline __device__ void __syncthreads() {
 static inline __device__ unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
 static inline __device__ float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 
-/* Those functions of math.h that kernels of tests call and clang has instructions for. */
+/* The functions of math.h that test kernels call and for which clang has instructions. */
 static inline __device__ float expf(float x) { return __builtin_expf(x); }
 static inline __device__ float fabsf(float x) { return __builtin_fabsf(x); }
 static inline __device__ float fmaxf(float x, float y) { return __builtin_fmaxf(x, y); }

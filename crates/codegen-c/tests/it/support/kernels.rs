@@ -1,4 +1,4 @@
-//! Programs with schedules for devices.
+//! Programs with device schedules, for tests.
 
 use tensorwright_lang::program::Program;
 use tensorwright_schedule::{
@@ -23,8 +23,8 @@ pub(crate) fn device(program: &Program, steps: &str) -> LoweredNest {
     lower_with(nest, &options, &mut |_, _| {}).unwrap()
 }
 
-/// Programs, sizes and schedules: staged operands, partial sums, stencils, scatters, gathers, recurrences, and types that
-/// are stored, converted and computed with.
+/// Programs, sizes and schedules: staged operands, partial sums, stencils, scatters, gathers,
+/// recurrences, and conversions between storage and compute types.
 pub(crate) type Kernel = (&'static str, &'static str, &'static [(&'static str, i64)], &'static str);
 #[rustfmt::skip]
 pub(crate) const KERNELS: &[Kernel] = &[

@@ -1,4 +1,4 @@
-//! Compiles emitted C and runs it, in a process of its own or in this one.
+//! Compiles emitted C and runs it, in this or another process.
 #![allow(unsafe_code, reason = "compiled kernels are called")]
 
 pub(crate) mod fibres;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_codegen_c::{Options, emit, emit_with};
+use tensorwright_codegen_c::{EmitOptions, emit, emit_with};
 use tensorwright_device::cuda::Nvrtc;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
@@ -23,7 +23,7 @@ use tensorwright_schedule::{Interface, LoweredNest, canonical, lower};
 pub(crate) const STRICT: [&str; 6] =
     ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// The flags that make undefined behaviour and bad accesses fail.
+/// The flags that detect undefined behavior and invalid accesses.
 pub(crate) const SANITIZE: [&str; 3] =
     ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"];
 
@@ -39,7 +39,7 @@ pub(crate) fn compile(compiler: &str, directory: &Path, sources: &[PathBuf], fla
     assert!(output.status.success(), "{compiler} {flags:?} {sources:?}:\n{messages}");
 }
 
-/// NVIDIA's compiler, if it is here; it has to be where `TENSORWRIGHT_NEEDS_DEVICES` is set.
+/// NVIDIA's compiler, if installed; required if `TENSORWRIGHT_NEEDS_DEVICES` is set.
 #[allow(clippy::print_stdout, reason = "a skipped test says so")]
 pub(crate) fn nvrtc() -> Option<Nvrtc> {
     match Nvrtc::find() {
@@ -52,7 +52,7 @@ pub(crate) fn nvrtc() -> Option<Nvrtc> {
     }
 }
 
-/// A directory for the files of a test, empty at first.
+/// An empty directory for the files of a test.
 pub(crate) fn scratch(test: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&directory);
@@ -60,7 +60,7 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
     directory
 }
 
-/// The program of a text that has one definition.
+/// The program of a text with one definition.
 pub(crate) fn program(text: &str, sizes: &[(&str, i64)]) -> Program {
     let module = Module::parse("test.tc", text).unwrap_or_else(|errors| panic!("{errors}"));
     let def = module.defs().next().unwrap();
@@ -72,7 +72,7 @@ pub(crate) fn plain(program: &Program) -> LoweredNest {
     lower(canonical(program)).unwrap()
 }
 
-/// A nest with inputs, and what it ought to compute from them.
+/// A nest with inputs and expected outputs.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
@@ -82,7 +82,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// A nest that computes a program, under a name that no other case has, with random inputs.
+    /// A nest that computes a program, under a unique name, with random inputs.
     pub(crate) fn new(name: &str, program: &Program, nest: LoweredNest) -> Self {
         let nest = nest.named(name);
         let interface = Interface::of(&nest);
@@ -103,7 +103,7 @@ impl Case {
         }
     }
 
-    /// What is not as the reference has it.
+    /// The differences from the reference.
     fn mismatch(&self, outputs: &BTreeMap<TensorId, Vec<u8>>) -> Option<String> {
         let reference = run(&self.program, &self.inputs).unwrap();
         for (id, expected) in self.program.outputs.iter().zip(&reference.outputs) {
@@ -119,8 +119,8 @@ impl Case {
     }
 }
 
-/// Runs cases in one process, with sanitizers, and compares their outputs with the reference.
-/// Every kernel runs without a pool and with one that has three workers.
+/// Runs cases in one process, with sanitizers, and compares their outputs with the reference. Every
+/// kernel runs without a pool and with a pool of three workers.
 pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     let directory = scratch(test);
     let mut main = String::from(include_str!("harness.c"));
@@ -129,7 +129,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     for case in cases {
         let name = &case.interface.symbol;
         let kernel = case.interface.function(Function::Compute);
-        let source = emit_with(&case.nest, Options::poisoned());
+        let source = emit_with(&case.nest, EmitOptions::poisoned());
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
         let (mut input, mut bytes, mut is_input) = (Vec::new(), Vec::new(), Vec::new());
@@ -187,7 +187,7 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     }
 }
 
-/// Compiles every file by itself, two at a time, and links them.
+/// Compiles every file separately, two at a time, and links them.
 fn build_harness(directory: &Path, cases: &[Case]) {
     let mut names: Vec<String> = cases.iter().map(|case| case.interface.symbol.clone()).collect();
     names.push("main".to_owned());

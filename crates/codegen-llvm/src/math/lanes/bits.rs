@@ -1,4 +1,4 @@
-//! The bits of floating-point numbers, as integers.
+//! Bits of floating-point numbers, as integers.
 
 use inkwell::IntPredicate;
 use inkwell::values::BasicValueEnum;

@@ -1,4 +1,4 @@
-//! Floating-point numbers.
+//! Floating-point scalars and vectors.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -52,8 +52,8 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
         }
     }
 
-    /// `self * factor + addend`, fused where the target has an instruction for it. Nothing may
-    /// depend on whether it is.
+    /// `self * factor + addend`, fused if the target has an instruction for it. Results must not
+    /// depend on whether it is fused.
     pub(in crate::math) fn mul_add(self, factor: Self, addend: Self) -> Self {
         self.intrinsic("llvm.fmuladd", &[factor, addend])
     }
@@ -105,7 +105,7 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
         self.compare(FloatPredicate::UNO, self)
     }
 
-    /// Whether it is known now.
+    /// Whether it is a compile-time constant.
     pub(in crate::math) fn is_constant(self) -> bool {
         match self.value {
             BasicValueEnum::FloatValue(value) => value.is_const(),
@@ -114,18 +114,18 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
         }
     }
 
-    /// Whether the target has instructions for the lesser and the greater that are NaN if an operand is.
+    /// Whether the target has minimum and maximum instructions that propagate NaN.
     pub(in crate::math) fn has_nan_extremes(self) -> bool {
         self.math.module.get_triple().as_str().to_bytes().starts_with(b"aarch64")
     }
 
-    /// Cut to a range; NaN stays NaN.
+    /// Clamps to a range; NaN stays NaN.
     pub(in crate::math) fn clamp(self, low: f64, high: f64) -> Self {
         let raised = self.below(low).select(self.constant(low), self);
         raised.above(high).select(self.constant(high), raised)
     }
 
-    /// Its bits as integer.
+    /// Its bits as an integer.
     pub(in crate::math) fn bits(self) -> Bits<'a, 'ctx> {
         let Self { math, precision, value } = self;
         let integer = same_shape(value.get_type(), self.integer_type());
@@ -150,14 +150,14 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
 
     /// `self * 2^exponent`, rounded once, for exponents from `-2 * bias` to `2 * bias`.
     pub(in crate::math) fn scale(self, exponent: Bits<'a, 'ctx>) -> Self {
-        // The power itself may be out of range where the product is not. Only the second product
-        // can be denormal, so that only it rounds.
+        // The power itself may be out of range even if the product is not. Only the second product
+        // can be denormal, so only it rounds.
         let half = exponent.shift_right(1);
         self * half.power_of_two() * exponent.minus(half).power_of_two()
     }
 
-    /// `self * 2^number` for a whole number, rounded once, if the target has an instruction for vectors of
-    /// this shape.
+    /// `self * 2^number` for an integral number, rounded once, if the target has an instruction for
+    /// vectors of this shape.
     pub(in crate::math) fn scale_whole(self, number: Self) -> Option<Self> {
         if !self.math.has_wide_vectors() {
             return None;
@@ -169,7 +169,7 @@ impl<'a, 'ctx> Float<'a, 'ctx> {
         }
         let name = format!("llvm.x86.avx512.mask.scalef.{name}.512");
         let context = self.math.module.get_context();
-        // All lanes, rounded as everything else is.
+        // All lanes, with the current rounding mode.
         let mask = self.precision.pick(context.i16_type(), context.i8_type()).const_all_ones();
         let rounding = context.i32_type().const_int(4, false);
         let args = [self.value, number.value, self.value, mask.into(), rounding.into()];

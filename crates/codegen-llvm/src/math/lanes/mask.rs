@@ -1,4 +1,4 @@
-//! The outcome of comparisons.
+//! Results of comparisons.
 
 use inkwell::values::BasicValueEnum;
 
@@ -32,7 +32,7 @@ impl<'a, 'ctx> Mask<'a, 'ctx> {
         Self { value, ..self }
     }
 
-    /// One number where the mask is set, the other where it is not.
+    /// Selects one number where the mask is set and the other where it is not.
     pub(in crate::math) fn select(
         self,
         yes: Float<'a, 'ctx>,

@@ -1,12 +1,12 @@
-//! Arithmetic on scalars and vectors alike.
+//! Arithmetic on scalars and vectors.
 //!
-//! A [`Float`] is a scalar or a vector of `float` or `double` in the function that is being
-//! built; [`Bits`] is the integer of the same shape, [`Mask`] the outcome of a comparison. The
-//! operators build instructions, so that a function reads as its formula.
+//! A [`Float`] is a scalar or vector of `float` or `double` in the current function; [`Bits`] is
+//! the integer of the same shape, [`Mask`] the result of a comparison. The operators build
+//! instructions, so a function reads like its formula.
 //!
 //! Building fails only if the emitter uses a value of a wrong type or has not set an insertion
-//! point. The first failure is kept in [`Math`] and returned at the end; an operation that failed
-//! gives its operand back.
+//! point. [`Math`] records the first failure and returns it at the end; a failed operation returns
+//! its operand.
 
 mod bits;
 mod float;
@@ -25,7 +25,7 @@ pub(super) use bits::Bits;
 pub(super) use float::Float;
 pub(super) use mask::Mask;
 
-/// The two formats that functions are implemented for.
+/// The two supported formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::math) enum Precision {
     Single,
@@ -57,8 +57,8 @@ impl Precision {
         }
     }
 
-    /// `1.5 * 2^mantissa_bits`: the numbers around it are the integers, so that adding it rounds
-    /// to an integer and leaves that integer in the low bits.
+    /// `1.5 * 2^mantissa_bits`: its neighbors are the integers, so adding it rounds to an integer
+    /// and leaves that integer in the low bits.
     const fn shifter(self) -> f64 {
         match self {
             Precision::Single => 12_582_912.0,
@@ -116,7 +116,7 @@ impl<'a, 'ctx> Math<'a, 'ctx> {
         Ok(Float { math: self, precision, value })
     }
 
-    /// The value that was built, or the operand in its place after the first failure.
+    /// The built value, or the operand after a failure.
     fn keep(
         &self,
         built: std::result::Result<BasicValueEnum<'ctx>, BuilderError>,
@@ -134,7 +134,7 @@ impl<'a, 'ctx> Math<'a, 'ctx> {
         operand
     }
 
-    /// A call of an intrinsic that is overloaded in one type, that of its first argument.
+    /// Calls an intrinsic that is overloaded on the type of its first argument.
     pub(in crate::math) fn intrinsic(
         &self,
         name: &str,
@@ -148,7 +148,7 @@ impl<'a, 'ctx> Math<'a, 'ctx> {
         self.call_function(function, args)
     }
 
-    /// A call of an intrinsic of a target, which returns what its first argument is.
+    /// Calls a target intrinsic that returns the type of its first argument.
     pub(in crate::math) fn exact_intrinsic(
         &self,
         name: &str,
@@ -162,7 +162,7 @@ impl<'a, 'ctx> Math<'a, 'ctx> {
         self.call_function(declared.unwrap_or_else(declare), args)
     }
 
-    /// Whether the function that is being built is for a processor with vectors of 512 bits.
+    /// Whether the current function targets a CPU with 512-bit vectors.
     pub(in crate::math) fn has_wide_vectors(&self) -> bool {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         let width = function.and_then(|function| {
@@ -171,7 +171,7 @@ impl<'a, 'ctx> Math<'a, 'ctx> {
         width.is_some_and(|width| width.get_string_value().to_bytes() == b"512")
     }
 
-    /// A call of a function that returns a value.
+    /// Calls a function that returns a value.
     pub(in crate::math) fn call_function(
         &self,
         function: FunctionValue<'ctx>,

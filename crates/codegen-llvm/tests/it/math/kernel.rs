@@ -13,7 +13,7 @@ use tensorwright_lang::builtin::{Builtin, Signature};
 /// `f(x, y, z, out, vectors)`.
 type Entry = unsafe extern "C" fn(*const u8, *const u8, *const u8, *mut u8, i64);
 
-/// An element type, by what the kernel needs to know.
+/// An element type of a kernel.
 pub(crate) trait Element: Copy + Default {
     const SIGNED: bool = true;
     fn llvm_type(context: &Context) -> BasicTypeEnum<'_>;
@@ -38,7 +38,7 @@ element! {
     i8, i8_type, true;
 }
 
-/// A builtin compiled for vectors of a length (1: a scalar).
+/// A builtin, compiled for vectors of a length (1: a scalar).
 pub(crate) struct Kernel {
     _code: LoadedCode,
     entry: Entry,
@@ -64,7 +64,7 @@ impl Kernel {
         Self { _code: code, entry, lanes: lanes as usize }
     }
 
-    /// The function of the arguments; missing ones may be empty. Tests give 0 and 1.
+    /// The results for some arguments; missing arguments may be empty. Tests return 0 and 1.
     pub(crate) fn run<T: Element>(&self, args: [&[T]; 3]) -> Vec<T> {
         let count = args[0].len();
         let padded = count.div_ceil(self.lanes) * self.lanes;

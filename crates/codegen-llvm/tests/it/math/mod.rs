@@ -1,7 +1,7 @@
-//! Builtins run as machine code and are compared with a library.
+//! Tests of compiled builtins against a math library.
 //!
-//! Single precision is compared with double precision, which is as good as exact. Double
-//! precision is compared with the library's, whose own error of up to 1 ulp is granted on top.
+//! Single precision is compared with double precision, which is practically exact. Double precision
+//! is compared with the library's, whose own error of up to 1 ulp is added to the bound.
 #![allow(unsafe_code, reason = "tests call the code they generate")]
 #![allow(clippy::print_stdout, reason = "the measured errors, with `--nocapture`")]
 
@@ -13,7 +13,7 @@ use tensorwright_codegen_llvm::jit::Jit;
 use tensorwright_lang::builtin::{Builtin, Signature};
 use tensorwright_machine::Cpu;
 
-/// A function with an implementation of our own, a reference and the error that is stated, in ulp.
+/// A builtin with its own implementation, a reference and the stated error in ulp.
 type Implemented = (Builtin, fn(f64) -> f64, f64);
 
 const IMPLEMENTED: [Implemented; 14] = [
@@ -42,7 +42,7 @@ fn rsqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
 
-/// The presets that this machine runs.
+/// The targets that this machine can run.
 fn targets() -> Vec<(Processor, Jit)> {
     let targets = Cpu::NAMES.map(|name| Processor::named(name).unwrap());
     targets.into_iter().filter_map(|t| Jit::new(&t).ok().map(|jit| (t, jit))).collect()
@@ -52,7 +52,7 @@ fn native() -> (Processor, Jit) {
     targets().swap_remove(0)
 }
 
-/// As many lanes as a register has.
+/// The lanes of a register.
 fn full<T>(target: &Processor) -> u32 {
     target.cpu().vector_bytes() as u32 / u32::try_from(size_of::<T>()).unwrap()
 }
@@ -113,13 +113,13 @@ fn edges() -> impl Iterator<Item = f64> {
     EDGES.into_iter().flat_map(|x| [x, -x]).chain([f64::NAN])
 }
 
-/// Numbers spread evenly over the bit patterns.
+/// Numbers spread evenly over bit patterns.
 fn singles(stride: usize) -> Vec<f32> {
     let spread = (0..=u32::MAX).step_by(stride).map(f32::from_bits);
     edges().map(|x| x as f32).chain(spread).collect()
 }
 
-/// Numbers from every binade and more from where functions are interesting.
+/// Numbers from every binade, and more where functions are interesting.
 fn doubles(count: usize) -> Vec<f64> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {
@@ -178,7 +178,7 @@ fn double_precision_keeps_the_stated_errors() {
     }
 }
 
-/// Without fused multiply-add, and in vectors of other lengths.
+/// Without fused multiply-add, and with other vector lengths.
 #[test]
 fn every_target_and_length_keeps_the_stated_errors() {
     let singles: Vec<f32> = singles(99_991);
@@ -223,7 +223,7 @@ impl MapBits for Vec<f32> {
     }
 }
 
-/// What C's library gives for a builtin that is not in [`IMPLEMENTED`].
+/// The C library's result for a builtin that is not in [`IMPLEMENTED`].
 fn library(builtin: Builtin, [x, y, z]: [f64; 3]) -> f64 {
     let truth = |truth: bool| f64::from(u8::from(truth));
     match builtin {

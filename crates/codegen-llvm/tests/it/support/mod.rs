@@ -1,7 +1,6 @@
-//! Runs programs through the code generator and compares them with the reference.
+//! Runs programs through code generation and compares them with the reference.
 //!
-//! Buffers end where their memory does: behind them is a page that nobody may touch, so an access
-//! out of bounds does not go unnoticed.
+//! Buffers end at an inaccessible page, which detects out-of-bounds accesses.
 #![allow(unsafe_code, reason = "compiled kernels are called")]
 
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use std::ptr;
 
 use tensorwright_codegen_llvm::Processor;
 use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{Compiled, JitKernel, Options, compile};
+use tensorwright_codegen_llvm::{CodegenOptions, Compiled, JitKernel, compile};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::Cpu;
@@ -21,7 +20,7 @@ use tensorwright_schedule::{LoweredNest, Schedule, canonical, lower};
 
 pub(crate) type Inputs = BTreeMap<String, Buffer>;
 
-/// Memory between two pages that cannot be accessed, flush with the second.
+/// Memory between two inaccessible pages, ending at the second.
 pub(crate) struct Guarded {
     map: *mut c_void,
     length: usize,
@@ -67,7 +66,7 @@ impl Drop for Guarded {
     }
 }
 
-/// A pool that gives every other iteration to another thread.
+/// A pool that distributes iterations over two threads.
 pub(crate) fn threads() -> Pool {
     unsafe extern "C" fn run(_: *mut Pool, task: Task, context: *mut c_void, count: i64) {
         struct Shared(*mut c_void);
@@ -110,7 +109,7 @@ pub(crate) fn scheduled(program: &Program, schedule: &str) -> LoweredNest {
     lower(nest).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What a run of a kernel gave.
+/// The result of a kernel run.
 pub(crate) struct Ran {
     pub(crate) status: i32,
     pub(crate) outputs: BTreeMap<String, Buffer>,
@@ -126,7 +125,7 @@ pub(crate) struct Loaded {
 /// Compiles and loads a nest.
 pub(crate) fn load(nest: &LoweredNest, target: &str) -> Loaded {
     let target = Processor::named(target).unwrap();
-    let compiled = compile(nest, &target, &Options::default())
+    let compiled = compile(nest, &target, &CodegenOptions::default())
         .unwrap_or_else(|error| panic!("{error}\n{nest}"));
     let jit = Jit::new(&target).unwrap();
     let kernel = JitKernel::load(&jit, &compiled.interface, &compiled.object)
@@ -166,7 +165,7 @@ pub(crate) fn call(program: &Program, loaded: &Loaded, inputs: &Inputs, pooled: 
     Ran { status, outputs: outputs.collect(), compiled: compiled.clone() }
 }
 
-/// Compares a nest with the reference; the difference as text.
+/// Compares a nest with the reference; returns the differences as text.
 pub(crate) fn difference(
     program: &Program,
     nest: &LoweredNest,
@@ -189,7 +188,7 @@ pub(crate) fn difference(
     None
 }
 
-/// The named targets that this machine runs.
+/// The named targets that this machine can run.
 pub(crate) fn targets() -> Vec<&'static str> {
     let runs = |name: &&str| {
         *name != "native" && Processor::named(name).is_ok_and(|t| t.cpu().check_runs_here().is_ok())
@@ -202,7 +201,7 @@ pub(crate) fn check(source: &str, sizes: &[(&str, i64)], schedule: &str) {
     check_with(source, sizes, schedule, &Inputs::new());
 }
 
-/// Checks a program on some inputs; the others are random.
+/// Checks a program with some given inputs; the others are random.
 pub(crate) fn check_with(source: &str, sizes: &[(&str, i64)], schedule: &str, given: &Inputs) {
     let program = program(source, None, sizes);
     let nest = scheduled(&program, schedule);

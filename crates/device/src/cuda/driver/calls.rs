@@ -1,7 +1,7 @@
-//! Calls into the driver as safe functions: the one file that passes it pointers.
+//! Safe wrappers of CUDA driver calls.
 //!
-//! The driver works on the context of the calling thread. Whatever needs one goes through [`Context::enter`], which makes it
-//! the context of this thread first.
+//! Only this file passes pointers to the driver. The driver uses the context of the calling thread;
+//! [`Context::enter`] sets it.
 #![allow(unsafe_code, reason = "calls into a C library")]
 
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -16,7 +16,7 @@ use crate::DeviceError;
 use crate::deadline::{Wait, wait};
 use crate::error::Status;
 
-/// What a call answered that did not succeed.
+/// A call that failed, and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: Status,
@@ -27,7 +27,7 @@ impl Failure {
         self.status.code
     }
 
-    /// As an error of a device, where nothing else is known of it.
+    /// The failure as a device error, without further context.
     pub(super) fn on(self, device: &str) -> DeviceError {
         let (device, status) = (device.to_owned(), self.status);
         match status.code {
@@ -44,16 +44,16 @@ impl Failure {
 
 type Result<T> = std::result::Result<T, Failure>;
 
-/// A driver that is ready.
+/// An initialized driver.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Driver(&'static Functions);
 
-/// A device, by the number that the driver gave it.
+/// A device, by its driver number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeviceId(Driver, c_int);
 
 impl Driver {
-    /// Makes a driver ready.
+    /// Initializes a driver.
     pub(super) fn start(functions: &'static Functions) -> Result<Self> {
         let driver = Self(functions);
         // SAFETY: the call takes a number, which has to be zero.
@@ -75,7 +75,7 @@ impl Driver {
         Err(Failure { status: Status { call, code, name } })
     }
 
-    /// The version of CUDA that it is for, as its header writes versions: 12040 is 12.4.
+    /// The supported version of CUDA, in the encoding of its header: 12040 is 12.4.
     pub(super) fn version(self) -> Result<c_int> {
         let mut version = 0;
         // SAFETY: the number lives on our stack.
@@ -125,7 +125,7 @@ impl DeviceId {
         self.0.check("cuDeviceGetAttribute", code).map(|()| i64::from(value))
     }
 
-    /// The context that all of a process share.
+    /// The primary context, which all users in a process share.
     pub(super) fn context(self) -> Result<Arc<Context>> {
         let mut context = ptr::null_mut();
         // SAFETY: the handle lives on our stack.
@@ -135,7 +135,7 @@ impl DeviceId {
     }
 }
 
-/// What streams, memory and modules of a device belong to.
+/// The owner of streams, memory and modules of a device.
 #[derive(Debug)]
 pub(super) struct Context {
     device: DeviceId,
@@ -148,7 +148,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The driver, with this context in this thread.
+    /// Makes this context current in the calling thread.
     fn enter(&self) -> Result<Driver> {
         let driver = self.device.0;
         // SAFETY: the context exists as long as `self` does.
@@ -167,11 +167,11 @@ impl Drop for Context {
     }
 }
 
-/// Whether a kernel runs that nobody waits for any more. The driver waits for kernels where something is released, so
-/// nothing is.
+/// Whether an abandoned kernel is running. The driver waits for kernels when a resource is
+/// released, so nothing is released then.
 static ABANDONED: AtomicBool = AtomicBool::new(false);
 
-/// Leaves what exists to the end of the process.
+/// Leaks all resources until the process ends.
 pub(super) fn abandon() {
     ABANDONED.store(true, Ordering::Relaxed);
 }
@@ -191,7 +191,8 @@ macro_rules! handles {
                     return;
                 }
                 if let Ok(driver) = self.context.enter() {
-                    // SAFETY: the handle is ours, and is given back once. There is nobody to tell of a failure.
+                    // SAFETY: the handle is ours, and is released once. A failure cannot be
+                    // reported.
                     unsafe { (driver.0.$release)(self.handle) };
                 }
             }
@@ -200,20 +201,20 @@ macro_rules! handles {
 }
 
 handles! {
-    /// A stream: what it is asked for happens in order.
+    /// A stream: an in-order command queue.
     Stream(Handle) by cuStreamDestroy_v2;
     /// Memory of the device.
     Buffer(Address) by cuMemFree_v2;
     /// Machine code on the device.
     Module(Handle) by cuModuleUnload;
-    /// A moment on a stream.
+    /// A marker in a stream.
     Event(Handle) by cuEventDestroy_v2;
 }
 
 // SAFETY: nothing changes a module, and the driver may be called by several threads at a time.
 unsafe impl Sync for Module {}
 
-/// A kernel of a module, which it keeps.
+/// A kernel, which keeps its module alive.
 #[derive(Debug)]
 pub(super) struct Kernel {
     module: Arc<Module>,
@@ -233,7 +234,7 @@ impl Stream {
         Ok(Self { context: Arc::clone(context), handle: stream })
     }
 
-    /// Notes the moment at which all before it is done.
+    /// Records an event after all earlier commands.
     pub(super) fn mark(&self) -> Result<Event> {
         let driver = self.context.enter()?;
         let mut event = ptr::null_mut();
@@ -247,13 +248,13 @@ impl Stream {
         Ok(event)
     }
 
-    /// The stream, to ask things of.
+    /// The stream, for commands.
     pub(super) fn queue(&self) -> Queue<'_> {
         Queue { context: &self.context, handle: self.handle }
     }
 }
 
-/// A stream, whoever made it.
+/// A stream of this or another library.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queue<'a> {
     context: &'a Context,
@@ -261,7 +262,7 @@ pub(super) struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// A stream that another library made. The driver refuses handles that it does not know, where it can tell.
+    /// A stream of another library. The driver rejects unknown handles if it can detect them.
     pub(super) fn foreign(context: &'a Context, handle: u64) -> Self {
         Self { context, handle: handle as usize as Handle }
     }
@@ -269,7 +270,8 @@ impl<'a> Queue<'a> {
     /// Launches a kernel.
     ///
     /// # Safety
-    /// With these arguments, and as many threads, the kernel must access nothing but its arguments. The stream exists.
+    /// With these arguments and thread counts, the kernel must only access its arguments. The
+    /// stream exists.
     pub(super) unsafe fn launch(
         self,
         kernel: &Kernel,
@@ -303,7 +305,7 @@ impl<'a> Queue<'a> {
         driver.check("cuLaunchKernel", code)
     }
 
-    /// Writes bytes to an address that has room for them.
+    /// Writes bytes to an address with enough memory.
     pub(super) fn write(self, to: Address, bytes: &[u8]) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the driver has taken bytes of pageable memory when it returns; addresses of devices are checked by it.
@@ -314,16 +316,16 @@ impl<'a> Queue<'a> {
         driver.check("cuMemcpyHtoDAsync_v2", code)
     }
 
-    /// Whether all that was asked of the stream is done; what failed is for [`Queue::finish`] to say.
+    /// Whether all commands of the stream are done; [`Queue::finish`] reports failures.
     fn is_done(self) -> Result<bool> {
         let driver = self.context.enter()?;
         // SAFETY: the stream exists.
         Ok(unsafe { (driver.0.cuStreamQuery)(self.handle) } != ffi::NOT_READY)
     }
 
-    /// Waits for all that was asked of the stream, as long as it may take.
+    /// Waits for all commands of the stream, until the deadline.
     pub(super) fn wait(self) -> Result<Wait> {
-        /// How long it is asked again and again before this thread sleeps in between.
+        /// The time of busy polling before this thread sleeps between polls.
         const SPIN: Duration = Duration::from_millis(1);
         let start = Instant::now();
         let waited = wait(|time| {
@@ -346,7 +348,7 @@ impl<'a> Queue<'a> {
         Ok(waited)
     }
 
-    /// Waits for all that was asked of the stream.
+    /// Waits for all commands of the stream.
     fn finish(self) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the stream exists.
@@ -355,7 +357,7 @@ impl<'a> Queue<'a> {
 }
 
 impl Event {
-    /// The nanoseconds from one moment to another, both of which have been.
+    /// The nanoseconds from one event to another, both of which have occurred.
     pub(super) fn until(&self, end: &Self) -> Result<u64> {
         let driver = self.context.enter()?;
         let mut milliseconds = 0.0;
@@ -378,12 +380,12 @@ impl Buffer {
         Ok(Self { context: Arc::clone(context), handle: address })
     }
 
-    /// Where it is.
+    /// The address.
     pub(super) fn address(&self) -> Address {
         self.handle
     }
 
-    /// Writes bytes, which the caller has checked to be inside.
+    /// Writes bytes; the caller has checked the range.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the call returns when the bytes were read; addresses of devices are checked by the driver.
@@ -394,7 +396,7 @@ impl Buffer {
         driver.check("cuMemcpyHtoD_v2", code)
     }
 
-    /// Reads bytes, which the caller has checked to be inside.
+    /// Reads bytes; the caller has checked the range.
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let driver = self.context.enter()?;
         // SAFETY: the call returns when the bytes were written; addresses of devices are checked by the driver.
@@ -407,7 +409,7 @@ impl Buffer {
 }
 
 impl Module {
-    /// Puts machine code on the device.
+    /// Loads machine code.
     pub(super) fn new(context: &Arc<Context>, cubin: &[u8]) -> Result<Arc<Self>> {
         let driver = context.enter()?;
         let mut module = ptr::null_mut();

@@ -1,4 +1,4 @@
-//! [`Cuda`]: a device of NVIDIA's.
+//! [`Cuda`]: an NVIDIA device.
 #![allow(unsafe_code, reason = "launches kernels that nothing is known of")]
 
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::{
     Description, Device, DeviceError, DeviceProgram, HostMemory, LaunchPlan, StreamHandle, Streams,
 };
 
-/// A device of NVIDIA's, with a stream of its own.
+/// An NVIDIA device with its own stream.
 struct Cuda {
     owner: Owner,
     description: Description,
-    /// What code is compiled for.
+    /// The architecture to compile for.
     architecture: String,
-    /// Found when the first program is loaded.
+    /// Located when the first program is loaded.
     compiler: Option<Nvrtc>,
     context: Arc<Context>,
     stream: Stream,
-    /// The kernel that was launched last on a stream of another library.
+    /// The last kernel that was launched on a foreign stream.
     launched: String,
-    /// Why nothing works any more.
+    /// The error that made the device unusable.
     stuck: Option<DeviceError>,
 }
 
-/// Memory, from an offset on.
+/// A part of device memory.
 struct Own {
     buffer: Arc<Buffer>,
     offset: u64,
@@ -39,10 +39,10 @@ struct Own {
 /// The kernels of a program, one per launch.
 struct Kernels(Vec<Kernel>);
 
-/// The address of memory that another library owns.
+/// The address of foreign memory.
 struct Borrowed(ffi::Address);
 
-/// Opens the device of a number.
+/// Opens a device by number.
 pub(super) fn open(driver: Driver, number: usize) -> Result<Box<dyn Device>, DeviceError> {
     let found = list::found(driver)?;
     let known = || found.iter().map(|(_, known)| known.name().to_owned()).collect();
@@ -72,7 +72,7 @@ impl Cuda {
         failure.on(self.description.name())
     }
 
-    /// A failure of something that needs so much memory.
+    /// The error of a failed allocation.
     fn starved(&self, bytes: u64, failure: Failure) -> DeviceError {
         let device = self.description.name().to_owned();
         match failure.code() {
@@ -81,13 +81,13 @@ impl Cuda {
         }
     }
 
-    /// A failure of a launch. An illegal access is reported when the stream is waited for, and from then on by
-    /// every call: the context is of no use any more.
+    /// The error of a failed launch. An illegal access is reported when the stream is synchronized,
+    /// and then by every call: the context is unusable.
     fn fell(&self, kernel: &str, failure: Failure) -> DeviceError {
         self.failed(failure).in_launch(kernel)
     }
 
-    /// The kernel of a launch, if the text has it as the launch describes it.
+    /// The kernel of a launch, checked against its description.
     fn kernel(
         &self,
         compiled: &Compiled,
@@ -107,12 +107,12 @@ impl Cuda {
         Ok(kernel)
     }
 
-    /// Refuses everything after a kernel that did not end.
+    /// Returns the error if an earlier kernel did not end.
     fn check_free(&self) -> Result<(), DeviceError> {
         self.stuck.clone().map_or(Ok(()), Err)
     }
 
-    /// What a wait for a kernel came to.
+    /// Handles the result of waiting for a kernel.
     fn waited(&mut self, waited: Wait, kernel: &str) -> Result<(), DeviceError> {
         let ended = waited.ended(self.description.name(), kernel);
         if let Err(stuck) = &ended {
@@ -126,7 +126,7 @@ impl Cuda {
         memory.inner(self.owner, &self.description)
     }
 
-    /// Where memory is, whoever owns it.
+    /// The address of own or foreign memory.
     fn address(&self, memory: &Memory) -> Result<ffi::Address, DeviceError> {
         match memory.inner(self.owner, &self.description) {
             Ok(Borrowed(address)) => Ok(*address),
@@ -134,10 +134,11 @@ impl Cuda {
         }
     }
 
-    /// Launches all kernels of a function on a stream; `launched` is told of each. Says which was the last.
+    /// Launches all kernels of a function on a stream; calls `launched` for each. Returns the last
+    /// one.
     ///
     /// # Safety
-    /// As that of [`Device::launch`].
+    /// As for [`Device::launch`].
     unsafe fn launch_each<'p>(
         &self,
         queue: Queue<'_>,
@@ -157,7 +158,7 @@ impl Cuda {
             let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
             // Checked when the program was loaded.
             let grid = launch.grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
-            // SAFETY: whoever called vouches for the kernels; memory of the sizes of the interface is passed to
+            // SAFETY: the caller vouches for the kernels; memory of the sizes of the interface is passed to
             // each.
             let result = unsafe { queue.launch(kernel, grid, launch.block, &addresses) };
             result.and_then(|()| launched()).map_err(|failure| self.fell(last, failure))?;
@@ -243,7 +244,7 @@ impl Device for Cuda {
         let queue = self.stream.queue();
         let mut marks = vec![self.stream.mark().map_err(|failure| self.failed(failure))?];
         let mut mark = || self.stream.mark().map(|mark| marks.push(mark));
-        // SAFETY: whoever called vouches for the kernels.
+        // SAFETY: the caller vouches for the kernels.
         let last = unsafe { self.launch_each(queue, program, function, arguments, &mut mark) }?;
         let waited = queue.wait().map_err(|failure| self.fell(last, failure))?;
         self.waited(waited, last)?;
@@ -288,7 +289,7 @@ impl Streams for Cuda {
         arguments: &Arguments<'_>,
     ) -> Result<(), DeviceError> {
         let queue = Queue::foreign(&self.context, stream.0);
-        // SAFETY: whoever called vouches for the kernels and the stream.
+        // SAFETY: the caller vouches for the kernels and the stream.
         let last = unsafe { self.launch_each(queue, program, function, arguments, || Ok(())) }?;
         last.clone_into(&mut self.launched);
         Ok(())

@@ -1,11 +1,11 @@
-//! The driver of CUDA as its header declares it: what is used of it.
+//! Bindings of the CUDA driver.
 #![allow(unsafe_code, reason = "finds the functions of the library")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::library::functions;
 
-/// An object of the driver.
+/// An opaque handle.
 pub(super) type Handle = *mut c_void;
 /// An address in the memory of a device.
 pub(super) type Address = u64;

@@ -1,4 +1,4 @@
-//! The devices of CUDA, and what they say of themselves.
+//! Lists CUDA devices and their properties.
 
 use tensorwright_machine::{Gpu, GpuApi};
 
@@ -7,10 +7,10 @@ use super::{INSTALL, ffi};
 use crate::description::{DeviceKind, Limits};
 use crate::{Description, DeviceError};
 
-/// The most registers of a thread, on all architectures since 2012.
+/// The register limit of a thread on all architectures since 2012.
 const REGISTERS_PER_THREAD: i64 = 255;
 
-/// The devices, in the order of the driver.
+/// The devices, in the driver's order.
 pub(super) fn found(driver: Driver) -> Result<Vec<(DeviceId, Description)>, DeviceError> {
     let list = || -> Result<Vec<_>, Failure> {
         let devices = driver.devices()?.into_iter().enumerate();
@@ -24,7 +24,7 @@ pub(super) fn found(driver: Driver) -> Result<Vec<(DeviceId, Description)>, Devi
     }
 }
 
-/// The architecture that code for a device is compiled for: `sm_80`.
+/// The architecture to compile for: `sm_80`.
 pub(super) fn architecture(device: DeviceId) -> Result<String, Failure> {
     let major = device.attribute(ffi::COMPUTE_CAPABILITY_MAJOR)?;
     let minor = device.attribute(ffi::COMPUTE_CAPABILITY_MINOR)?;
@@ -40,7 +40,7 @@ fn describe(driver: Driver, device: DeviceId, number: usize) -> Result<Descripti
     };
     let version = driver.version()?;
     let version = format!("{}.{}", version / 1000, version % 1000 / 10);
-    // Memory transfers twice per cycle; clocks are told in kHz, the bus in bits.
+    // Memory transfers twice per cycle; the clock is in kHz, the bus width in bits.
     let bus = attribute(ffi::MEMORY_CLOCK_RATE)?.saturating_mul(1000) / 8;
     let bandwidth = bus.saturating_mul(2 * attribute(ffi::GLOBAL_MEMORY_BUS_WIDTH)?);
     let gpu = Gpu {
@@ -50,7 +50,7 @@ fn describe(driver: Driver, device: DeviceId, number: usize) -> Result<Descripti
         units: attribute(ffi::MULTIPROCESSOR_COUNT)?,
         warp: attribute(ffi::WARP_SIZE)?,
         threads_per_block: attribute(ffi::MAX_THREADS_PER_BLOCK)?,
-        // What a kernel may declare. More has to be asked for at every launch.
+        // The static limit. More must be requested at every launch.
         shared_per_block: attribute(ffi::MAX_SHARED_MEMORY_PER_BLOCK)?,
         shared_per_unit: attribute(ffi::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
         registers_per_unit: attribute(ffi::MAX_REGISTERS_PER_MULTIPROCESSOR)?,

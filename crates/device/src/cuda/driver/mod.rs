@@ -1,10 +1,10 @@
-//! The driver of CUDA: devices of NVIDIA's.
+//! The CUDA driver: NVIDIA devices.
 //!
-//! | where | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `ffi.rs` | what is used of its header |
-//! | `calls.rs` | calls as safe functions, and handles |
-//! | `list.rs` | the devices, and what they say of themselves |
+//! | `ffi.rs` | bindings |
+//! | `calls.rs` | safe wrappers of calls and handles |
+//! | `list.rs` | devices and their properties |
 //! | `device.rs` | [`Device`] |
 
 mod calls;
@@ -22,10 +22,10 @@ use self::ffi::Functions;
 use crate::api::Api;
 use crate::{Description, Device, DeviceError};
 
-/// The line of the registry.
+/// The registry entry.
 pub(crate) const API: Api = Api { api: GpuApi::Cuda, word: "cuda", list, open };
 
-/// What the driver of the system is called.
+/// The name of the system's driver library.
 const LIBRARY: &str = "libcuda.so.1";
 
 const INSTALL: &str = "install the driver of your graphics processor; compiling alone needs none \
@@ -39,17 +39,16 @@ fn open(number: usize) -> Result<Box<dyn Device>, DeviceError> {
     device::open(driver()?, number)
 }
 
-/// Opens the device of a number by the driver in a file: one that the system does not know, or a stand-in that tests
-/// bring.
+/// Opens a device with a given driver library: a custom one, or the stand-in of tests.
 ///
 /// # Errors
-/// If the file is no driver, or has no such device.
+/// The file is not a driver, or has no such device.
 pub fn open_with(library: &Path, number: usize) -> Result<Box<dyn Device>, DeviceError> {
     let functions = load(library)?;
     device::open(start(Box::leak(Box::new(functions)))?, number)
 }
 
-/// The driver of the system, which is loaded when it is asked for the first time.
+/// The system's driver, loaded on first use.
 fn driver() -> Result<Driver, DeviceError> {
     static FUNCTIONS: OnceLock<Result<Functions, DeviceError>> = OnceLock::new();
     let functions = FUNCTIONS.get_or_init(|| load(Path::new(LIBRARY)));

@@ -1,4 +1,4 @@
-//! What the tests of devices share.
+//! Helpers of device tests.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 use crate::cuda::Nvrtc;
@@ -6,7 +6,7 @@ use crate::{Device, DeviceProgram, LaunchPlan, open};
 use tensorwright_lang::Module;
 use tensorwright_schedule::{Interface, canonical, lower};
 
-/// Every device that OpenCL has here. Without one nothing can be tested, which is a failure where
+/// All OpenCL devices. Without one nothing can be tested, which is an error if
 /// `TENSORWRIGHT_NEEDS_DEVICES` is set, as in CI.
 pub(crate) fn devices() -> Vec<Box<dyn Device>> {
     let devices: Vec<_> =
@@ -25,12 +25,12 @@ fn interface_of(text: &str, def: &str, sizes: &[(&str, i64)]) -> Interface {
     Interface::of(&lower(canonical(&program)).unwrap())
 }
 
-/// A tensor in and a tensor out, of so many floats.
+/// A tensor in and a tensor out, of `elements` floats.
 pub(crate) fn interface(elements: i64) -> Interface {
     interface_of("def f(float(N) A) -> (B) { B(i) = 2 * A(i) }", "f", &[("N", elements)])
 }
 
-/// A tiled product, written by hand.
+/// A hand-written tiled matrix product.
 pub(crate) fn gemm(size: i64) -> DeviceProgram {
     let text = "def gemm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }";
     let interface = interface_of(text, "gemm", &[("M", size), ("N", size), ("K", size)]);
@@ -59,7 +59,7 @@ kernel void gemm(global const float *restrict a, global const float *restrict b,
     DeviceProgram::new(source, interface, vec![launch])
 }
 
-/// Two kernels, of which the second reads from the workspace what threads of other blocks of the first wrote.
+/// Two kernels; the second one reads workspace data that other blocks of the first one wrote.
 pub(crate) fn shift(size: i64) -> DeviceProgram {
     let source = format!(
         "kernel void twice(global const float *a, global uchar *workspace, global int *status) {{
@@ -82,7 +82,7 @@ kernel void shift(global float *b, global uchar *workspace, global int *status) 
     program
 }
 
-/// NVIDIA's compiler, if it is here; it has to be where `TENSORWRIGHT_NEEDS_DEVICES` is set.
+/// NVIDIA's compiler, if installed; required if `TENSORWRIGHT_NEEDS_DEVICES` is set.
 pub(crate) fn nvrtc() -> Option<Nvrtc> {
     match Nvrtc::find() {
         Ok(compiler) => Some(compiler),

@@ -1,5 +1,5 @@
-// A stand-in for the driver of CUDA: no graphics processor, and nothing here says anything about one. It notes which
-// functions are called in which order, keeps memory of devices in that of the process, and runs the text of kernels,
+// A stand-in for the CUDA driver, without a GPU. It records the order of function
+// calls, keeps device memory in host memory, and runs the text of kernels,
 // which is included as C++, block by block with the threads of a block as fibres.
 #include <cmath>
 #include <cstdint>
@@ -94,8 +94,8 @@ static void run_block(const Entry *entry, void **arguments) {
   }
 }
 
-// What foreign streams were asked for and nobody has waited for: it happens when somebody does, so that who forgets to
-// wait finds nothing.
+// Pending commands of foreign streams. They run when the stream is synchronized, so a
+// missing wait leaves the results unwritten.
 static const uintptr_t own_stream = 2;
 static std::map<uintptr_t, std::vector<std::function<void()>>> pending;
 static void flush(uintptr_t stream) {
@@ -145,7 +145,7 @@ int cuCtxSetCurrent(void *context) { return context == (void *)1 ? 0 : 201; }
 int cuStreamCreate(void **stream, unsigned) { NOTE(); *stream = (void *)2; return 0; }
 int cuStreamDestroy_v2(void *) { NOTE(); return 0; }
 int cuStreamSynchronize(void *stream) { NOTE(); flush((uintptr_t)stream); return 0; }
-// How it is asked again and again is nobody's business.
+// Polling is not recorded.
 int cuStreamQuery(void *) { return failing == __func__ ? failure : 0; }
 int cuModuleLoadData(void **module, const void *image) {
   NOTE();

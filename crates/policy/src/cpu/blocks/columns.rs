@@ -22,7 +22,7 @@ use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
 use tensorwright_schedule::primitives::{ComputeAt, ComputeWith, Primitive, Reorder, stages};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 use super::cut::{Cut, VECTORS, cut, share};
 use super::product::{self, Product};
@@ -48,7 +48,7 @@ pub(crate) struct Columns {
 }
 
 /// Finds the block of a program with a rewritten softmax.
-pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
+pub(crate) fn find(draft: &ScheduleState, goal: &Goal<Cpu>) -> Option<Block> {
     let nest = &draft.nest;
     let steps = &draft.schedule.steps;
     let rebased = steps.iter().find(|step| matches!(step.primitive, Primitive::Rebase(_)))?;
@@ -111,7 +111,7 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Option<Block> {
 }
 
 /// The product whose softmax is computed, with its reduction if it is an epilogue.
-fn scores(draft: &Draft, maxima: &str, weights: &str) -> Option<(String, Option<String>)> {
+fn scores(draft: &ScheduleState, maxima: &str, weights: &str) -> Option<(String, Option<String>)> {
     let nest = &draft.nest;
     stages(nest).into_iter().find_map(|stage| {
         let store = store_of(nest, &stage)?;
@@ -127,7 +127,7 @@ fn scores(draft: &Draft, maxima: &str, weights: &str) -> Option<(String, Option<
 
 impl Columns {
     /// The bytes of intermediates for all rows: a block of columns, and the products of all blocks.
-    fn bytes(&self, draft: &Draft) -> i64 {
+    fn bytes(&self, draft: &ScheduleState) -> i64 {
         let of = |stage: &String| {
             store_of(&draft.nest, stage).map_or(0, |store| draft.nest.buffer(store.buffer).bytes())
         };
@@ -143,7 +143,7 @@ impl Columns {
     /// If a step is refused.
     pub(super) fn compute(
         &self,
-        draft: &mut Draft,
+        draft: &mut ScheduleState,
         block: &Block,
         rows: i64,
         goal: &Goal<Cpu>,
@@ -195,7 +195,7 @@ impl Columns {
 
 /// Moves the loop over column blocks of a stage outside its row loop; returns both names.
 fn in_columns(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     row: usize,
 ) -> Result<(String, String), ScheduleError> {
@@ -205,7 +205,7 @@ fn in_columns(
 }
 
 /// The name of a loop of a stage by index.
-fn axis_name(draft: &Draft, stage: &str, place: usize) -> String {
+fn axis_name(draft: &ScheduleState, stage: &str, place: usize) -> String {
     let accesses = Accesses::of(&draft.nest, stage);
     let axis = accesses.as_ref().and_then(|found| found.axes.get(place));
     axis.map(|axis| axis.name.clone()).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::primitives::{Parallel, Split, Tail, loops_of};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 use super::Block;
 
@@ -23,7 +23,11 @@ pub(super) struct Cut {
 ///
 /// # Errors
 /// If that is refused.
-pub(super) fn cut(draft: &mut Draft, block: &Block, rows: i64) -> Result<Cut, ScheduleError> {
+pub(super) fn cut(
+    draft: &mut ScheduleState,
+    block: &Block,
+    rows: i64,
+) -> Result<Cut, ScheduleError> {
     cut_loop(draft, (&block.root, &block.row), rows)
 }
 
@@ -32,7 +36,7 @@ pub(super) fn cut(draft: &mut Draft, block: &Block, rows: i64) -> Result<Cut, Sc
 /// # Errors
 /// If that is refused.
 pub(super) fn cut_loop(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     (stage, name): (&str, &str),
     rows: i64,
 ) -> Result<Cut, ScheduleError> {
@@ -52,7 +56,7 @@ pub(super) fn cut_loop(
 /// # Errors
 /// If that is refused.
 pub(super) fn share(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     block: &Block,
     cut: Cut,
     goal: &Goal<Cpu>,

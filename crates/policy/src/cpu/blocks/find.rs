@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, Owner, Role, for_each_store};
 use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
@@ -39,7 +39,7 @@ const MOST_LATER: usize = 8;
 const MOST_UNITS: usize = 32;
 
 /// Finds the blocks of a program among unscheduled stages. No stage is in two blocks.
-pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
+pub(crate) fn find(draft: &ScheduleState, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Block> {
     let mut found: Vec<Block> = columns::find(draft, goal).into_iter().collect();
     let taken = found.iter().flat_map(|block| block.stages.iter().cloned()).collect();
     found.extend(of_rows(draft, chains, goal, taken));
@@ -48,7 +48,7 @@ pub(crate) fn find(draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) -> Vec<Blo
 
 /// Finds blocks of rows of stages that are in no other block.
 fn of_rows(
-    draft: &Draft,
+    draft: &ScheduleState,
     chains: &[Chain],
     goal: &Goal<Cpu>,
     mut taken: Vec<String>,
@@ -83,14 +83,14 @@ fn of_rows(
 /// Candidate stages: their draft, their chains, the readers of each unit's root, and the units
 /// after them.
 struct Stages<'a> {
-    draft: &'a Draft,
+    draft: &'a ScheduleState,
     chains: &'a [Chain],
     readers: &'a [Vec<String>],
     later: &'a [Unit],
 }
 
 /// A draft that contains only some units.
-fn only(draft: &Draft, chains: &[Chain], units: &[Unit]) -> Draft {
+fn only(draft: &ScheduleState, chains: &[Chain], units: &[Unit]) -> ScheduleState {
     let stages = units.iter().flat_map(|unit| unit.stages(chains));
     let stores = stages.filter_map(|stage| store_of(&draft.nest, stage));
     let buffers: BTreeSet<BufferId> = stores.map(|store| store.buffer).collect();
@@ -106,7 +106,7 @@ fn only(draft: &Draft, chains: &[Chain], units: &[Unit]) -> Draft {
 }
 
 /// The stages that read a stage.
-fn readers(draft: &Draft, stage: &str) -> Vec<String> {
+fn readers(draft: &ScheduleState, stage: &str) -> Vec<String> {
     let store = store_of(&draft.nest, stage);
     store.map(|store| reader_names(&draft.nest, store.buffer)).unwrap_or_default()
 }
@@ -117,7 +117,7 @@ fn room(goal: &Goal<Cpu>) -> i64 {
 }
 
 /// The bytes of all stages of a unit.
-fn bytes(draft: &Draft, unit: &Unit, chains: &[Chain]) -> i64 {
+fn bytes(draft: &ScheduleState, unit: &Unit, chains: &[Chain]) -> i64 {
     let of_stage = |stage: &String| {
         store_of(&draft.nest, stage).map_or(0, |store| draft.nest.buffer(store.buffer).bytes())
     };
@@ -125,7 +125,7 @@ fn bytes(draft: &Draft, unit: &Unit, chains: &[Chain]) -> i64 {
 }
 
 /// The chains and the remaining stages, in program order.
-fn units(draft: &Draft, chains: &[Chain]) -> Vec<Unit> {
+fn units(draft: &ScheduleState, chains: &[Chain]) -> Vec<Unit> {
     let mut found = Vec::new();
     for (root, reduction) in with_epilogues(&draft.nest) {
         match chains.iter().position(|chain| chain.has(&root)) {
@@ -224,7 +224,7 @@ fn row_reductions(
 
 /// Adds shapes with register tiles of several rows to a block of stencils; they come first if they
 /// cost little.
-fn add_tiles(block: &mut Block, draft: &Draft, chains: &[Chain], goal: &Goal<Cpu>) {
+fn add_tiles(block: &mut Block, draft: &ScheduleState, chains: &[Chain], goal: &Goal<Cpu>) {
     let is_tiled = match block.units.last() {
         // Row-wise reductions need whole rows and are in no tile.
         Some(Unit::Chain(place)) => {
@@ -386,8 +386,8 @@ impl BlockLoop<'_> {
     /// Computes a stage inside the block; `None` if that is refused or recomputes too much.
     fn place(
         &self,
-        draft: &Draft,
-        trial: &mut Draft,
+        draft: &ScheduleState,
+        trial: &mut ScheduleState,
         stage: &str,
         most: f64,
     ) -> Option<BlockBytes> {
@@ -397,12 +397,17 @@ impl BlockLoop<'_> {
         if !trial.step(stage, place) || self.repeated(draft, trial, buffer) > most {
             return None;
         }
-        let bytes = |draft: &Draft| draft.nest.buffer(buffer).bytes();
+        let bytes = |draft: &ScheduleState| draft.nest.buffer(buffer).bytes();
         Some(BlockBytes { bytes: bytes(trial), whole: bytes(draft) })
     }
 
     /// Also moves a reduction that is not a product into the block: it has no tiles to share.
-    fn reduction(&self, draft: &Draft, trial: &mut Draft, unit: &Unit) -> Option<BlockBytes> {
+    fn reduction(
+        &self,
+        draft: &ScheduleState,
+        trial: &mut ScheduleState,
+        unit: &Unit,
+    ) -> Option<BlockBytes> {
         match unit {
             Unit::Group { reduction: Some(reduction), .. } if !is_product_unit(draft, unit) => {
                 self.place(draft, trial, reduction, OVERLAP_OF_TERMS)
@@ -412,9 +417,9 @@ impl BlockLoop<'_> {
     }
 
     /// The recomputation factor of a buffer, without the elements beyond the last block.
-    fn repeated(&self, draft: &Draft, trial: &Draft, buffer: BufferId) -> f64 {
+    fn repeated(&self, draft: &ScheduleState, trial: &ScheduleState, buffer: BufferId) -> f64 {
         let blocks = (self.extent + self.rows - 1) / self.rows;
-        let elements = |draft: &Draft| draft.nest.buffer(buffer).elements() as f64;
+        let elements = |draft: &ScheduleState| draft.nest.buffer(buffer).elements() as f64;
         let computed = elements(trial) * self.around as f64 * blocks as f64;
         let rounded = elements(draft) * (blocks * self.rows) as f64 / self.extent as f64;
         // Rounded, so that no recomputation yields exactly 1.
@@ -423,8 +428,8 @@ impl BlockLoop<'_> {
 }
 
 /// Whether a block computes whole rows of a chain, so that per-row values are computed once.
-fn has_whole_rows(draft: &Draft, trial: &Draft, chain: &Chain) -> bool {
-    let inner = |draft: &Draft| {
+fn has_whole_rows(draft: &ScheduleState, trial: &ScheduleState, chain: &Chain) -> bool {
+    let inner = |draft: &ScheduleState| {
         let accesses = Accesses::of(&draft.nest, &chain.root)?;
         let extents = accesses.axes.iter().skip_while(|axis| axis.name != chain.row).skip(1);
         Some(extents.map(|axis| axis.extent).collect::<Vec<_>>())
@@ -447,7 +452,7 @@ impl BlockBytes {
 }
 
 /// The maximum recomputation factor of a stage.
-fn overlap(draft: &Draft, unit: &Unit) -> f64 {
+fn overlap(draft: &ScheduleState, unit: &Unit) -> f64 {
     let Unit::Group { root, .. } = unit else { return 1.0 };
     if is_product_unit(draft, unit) {
         return 1.0;
@@ -455,13 +460,13 @@ fn overlap(draft: &Draft, unit: &Unit) -> f64 {
     if is_movement(draft, root) { OVERLAP } else { OVERLAP_OF_TERMS }
 }
 
-fn has_product(draft: &Draft, units: &[Unit]) -> bool {
+fn has_product(draft: &ScheduleState, units: &[Unit]) -> bool {
     units.iter().any(|unit| is_product_unit(draft, unit))
 }
 
 /// The bytes that a product reads again for every block: the operands that do not move with its
 /// rows, as far as they belong to one iteration of the enclosing loops.
-fn panel_bytes(draft: &Draft, unit: &Unit, row: &str) -> i64 {
+fn panel_bytes(draft: &ScheduleState, unit: &Unit, row: &str) -> i64 {
     let Unit::Group { root, reduction } = unit else { return 0 };
     let stage = reduction.as_ref().unwrap_or(root);
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 0 };

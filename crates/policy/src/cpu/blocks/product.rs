@@ -7,7 +7,7 @@ use tensorwright_schedule::placement::reader_names;
 use tensorwright_schedule::primitives::{
     CacheRead, CacheWrite, ComputeAt, LayoutText, Part, Reorder, Split, Tail, Unroll, Vectorize,
 };
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 use super::Unit;
 use crate::cpu::register_tile::{Along, register_tile};
@@ -59,7 +59,7 @@ struct TransposedOperand {
 
 /// Splits and reorders the loops of a product.
 pub(super) fn order(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     product: Product<'_>,
     goal: &Goal<Cpu>,
 ) -> Result<Option<Tiles>, ScheduleError> {
@@ -135,7 +135,11 @@ pub(super) fn order(
 
 /// Computes the reduction inside the tiles, unrolls them, and packs strided operands at the loop
 /// `copies`.
-pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(), ScheduleError> {
+pub(super) fn finish(
+    draft: &mut ScheduleState,
+    tiles: &Tiles,
+    copies: &str,
+) -> Result<(), ScheduleError> {
     let root = &tiles.root;
     if let Some(reduction) = &tiles.reduction {
         let at = ComputeAt { consumer: root.clone(), at: tiles.tiles.clone() };
@@ -160,7 +164,7 @@ pub(super) fn finish(draft: &mut Draft, tiles: &Tiles, copies: &str) -> Result<(
 }
 
 /// Schedules the loops of a reduction over a tile of its epilogue.
-fn inside(draft: &mut Draft, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
+fn inside(draft: &mut ScheduleState, stage: &str, tiles: &Tiles) -> Result<(), ScheduleError> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let terms = Terms::split(draft, stage, (&accesses, &[]), None)?;
     let vector = &tiles.vector;
@@ -195,7 +199,7 @@ impl Terms {
     /// Splits the last unshared reduction loop into blocks of `block` terms, if there are several,
     /// and an unrolled loop.
     fn split(
-        draft: &mut Draft,
+        draft: &mut ScheduleState,
         stage: &str,
         (accesses, shared): (&Accesses, &[String]),
         block: Option<i64>,
@@ -228,7 +232,7 @@ impl Terms {
 }
 
 /// The operands that are strided along the vectors.
-fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<TransposedOperand> {
+fn turned(draft: &ScheduleState, accesses: &Accesses, axis: &Axis) -> Vec<TransposedOperand> {
     let is_apart = |read: &&Access| !matches!(read.stride(axis), Some(0 | 1));
     let of = |read: &Access| {
         let buffer = draft.nest.buffer(read.buffer);
@@ -247,7 +251,7 @@ fn turned(draft: &Draft, accesses: &Accesses, axis: &Axis) -> Vec<TransposedOper
 /// Packs a tensor into panels as wide as a tile, contiguous along the vectors. Without packing its
 /// elements are gathered.
 fn turn(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     TransposedOperand { tensor, rank, dimension, is_alone }: &TransposedOperand,
     tiles: &Tiles,
@@ -272,7 +276,7 @@ fn turn(
 }
 
 /// Whether a unit is a matrix product or a convolution.
-pub(super) fn is_product_unit(draft: &Draft, unit: &Unit) -> bool {
+pub(super) fn is_product_unit(draft: &ScheduleState, unit: &Unit) -> bool {
     let Unit::Group { root, reduction } = unit else { return false };
     let stage = reduction.as_ref().unwrap_or(root);
     Accesses::of(&draft.nest, stage).is_some_and(|accesses| is_product(&accesses))

@@ -17,7 +17,7 @@ use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{ComputeWith, Reorder, Split, Tail};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 use super::cut::{Cut, cut_loop};
 use super::product::{self, Product, Tiles, is_product_unit};
@@ -35,7 +35,12 @@ pub(crate) struct RowReduction {
 impl RowReduction {
     /// A unit that reduces over the rows of a root inside these enclosing loops; `None` if it does
     /// not.
-    pub(super) fn of(draft: &Draft, unit: &Unit, row: &Axis, around: &[&Axis]) -> Option<Self> {
+    pub(super) fn of(
+        draft: &ScheduleState,
+        unit: &Unit,
+        row: &Axis,
+        around: &[&Axis],
+    ) -> Option<Self> {
         let Unit::Group { root, reduction: None } = unit else { return None };
         let accesses = Accesses::of(&draft.nest, root).filter(|_| is_product_unit(draft, unit))?;
         let mut results = accesses.of_role(Role::Spatial);
@@ -50,7 +55,7 @@ impl RowReduction {
 
     /// Fuses it into the block loop of a root whose rows are already split; returns whether that
     /// succeeded.
-    pub(super) fn join(&self, draft: &mut Draft, root: &str, at: &str, rows: i64) -> bool {
+    pub(super) fn join(&self, draft: &mut ScheduleState, root: &str, at: &str, rows: i64) -> bool {
         let block = format!("{}.block", self.terms);
         let mut split = Split::new(&self.terms, &[rows]).tail(Tail::Peel);
         split.names = vec![block.clone(), format!("{}.row", self.terms)];
@@ -63,7 +68,7 @@ impl RowReduction {
     }
 
     /// Moves a loop to the depth of another loop in a root; returns whether that succeeded.
-    fn outwards(&self, draft: &mut Draft, (root, at): (&str, &str), block: String) -> bool {
+    fn outwards(&self, draft: &mut ScheduleState, (root, at): (&str, &str), block: String) -> bool {
         let found = Accesses::of(&draft.nest, &self.stage).zip(Accesses::of(&draft.nest, root));
         let Some((own, theirs)) = found else { return false };
         let Some(place) = theirs.axes.iter().position(|axis| axis.name == at) else { return false };
@@ -79,7 +84,7 @@ impl RowReduction {
     /// If a step is refused.
     pub(super) fn compute(
         &self,
-        draft: &mut Draft,
+        draft: &mut ScheduleState,
         block: &Block,
         (cut, rows): (&Cut, i64),
         goal: &Goal<Cpu>,

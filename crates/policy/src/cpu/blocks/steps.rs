@@ -3,7 +3,7 @@
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::placement::store_of;
 use tensorwright_schedule::primitives::ComputeAt;
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 use super::cut::{Cut, VECTORS, cut, share};
 use super::product::{self, Product, is_product_unit};
@@ -19,7 +19,7 @@ pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
 /// # Errors
 /// If a step is refused.
 pub(crate) fn compute(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     block: &Block,
     shape: Shape,
     (chains, row_tiling): (&[Chain], RowTilings<'_>),
@@ -94,7 +94,7 @@ pub(crate) fn compute(
 /// # Errors
 /// If a step is refused.
 pub(super) fn in_tiles<'a>(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     block: &'a Block,
     rows: i64,
     (chains, row_tiling, cut): (&[Chain], RowTilings<'_>, &Cut),
@@ -132,7 +132,7 @@ pub(super) fn in_tiles<'a>(
 
 /// Computes a reduction that is not a product inside the block.
 fn place_reduction(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     block: &Block,
     unit: &Unit,
     at: &str,
@@ -142,7 +142,7 @@ fn place_reduction(
 }
 
 fn rows_inside(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     chain: &Chain,
     row: &str,
     row_tiling: RowTilings<'_>,

@@ -23,7 +23,7 @@ use tensorwright_schedule::placement::{reader_names, store_of};
 use tensorwright_schedule::primitives::{
     CacheWrite, ComputeAt, Reorder, Split, Tail, Unroll, Vectorize,
 };
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 
 use super::cut::Cut;
 use super::{Block, Unit};
@@ -68,7 +68,7 @@ impl<'a> Tile<'a> {
     /// # Errors
     /// If a step is refused.
     pub(super) fn cut(
-        draft: &mut Draft,
+        draft: &mut ScheduleState,
         block: &'a Block,
         rows: i64,
         (chains, cut): (&[Chain], &Cut),
@@ -111,7 +111,12 @@ impl<'a> Tile<'a> {
     }
 
     /// Computes a stage in the tile if all its readers are there and read only inside its vectors.
-    pub(super) fn place(&mut self, draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> bool {
+    pub(super) fn place(
+        &mut self,
+        draft: &mut ScheduleState,
+        stage: &str,
+        goal: &Goal<Cpu>,
+    ) -> bool {
         let Some(buffer) = store_of(&draft.nest, stage).map(|store| store.buffer) else {
             return false;
         };
@@ -133,7 +138,11 @@ impl<'a> Tile<'a> {
     ///
     /// # Errors
     /// If a step is refused.
-    pub(super) fn finish(&self, draft: &mut Draft, goal: &Goal<Cpu>) -> Result<(), ScheduleError> {
+    pub(super) fn finish(
+        &self,
+        draft: &mut ScheduleState,
+        goal: &Goal<Cpu>,
+    ) -> Result<(), ScheduleError> {
         let root = &self.block.root;
         for stage in &self.inside {
             rows::in_registers(draft, stage, goal)?;
@@ -151,7 +160,7 @@ impl<'a> Tile<'a> {
     }
 
     /// Whether the tile recomputes little, or only cheap stages.
-    pub(super) fn pays(&self, draft: &Draft, rows: i64) -> bool {
+    pub(super) fn pays(&self, draft: &ScheduleState, rows: i64) -> bool {
         self.inside.iter().all(|stage| {
             let Some(store) = store_of(&draft.nest, stage) else { return false };
             let elements = draft.nest.buffer(store.buffer).elements() as f64;
@@ -162,7 +171,7 @@ impl<'a> Tile<'a> {
 }
 
 /// Whether a stage has the width of a tile, and few enough rows and terms to unroll.
-fn is_small(draft: &Draft, stage: &str, width: i64, goal: &Goal<Cpu>) -> bool {
+fn is_small(draft: &ScheduleState, stage: &str, width: i64, goal: &Goal<Cpu>) -> bool {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return false };
     let buffer = draft.nest.buffer(accesses.write.buffer);
     let lanes = goal.target.lanes(buffer.dtype.bytes() as i64).max(1);

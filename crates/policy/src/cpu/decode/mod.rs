@@ -17,7 +17,7 @@ use tensorwright_schedule::placement::{latest_loop, store_of};
 use tensorwright_schedule::primitives::{
     ComputeAt, Inline, Parallel, Primitive, Reorder, Split, Tail, Vectorize, loops_of,
 };
-use tensorwright_schedule::{Draft, Schedule, ScheduleError};
+use tensorwright_schedule::{Schedule, ScheduleError, ScheduleState};
 
 use crate::cpu::blocks::{self, BLOCK, Block, RowTilings};
 use crate::cpu::group::{Group, Vector};
@@ -57,7 +57,7 @@ pub(crate) fn decode(sketch: &CpuSketch, values: Values<'_>) -> Result<Schedule,
 }
 
 struct Decoder<'a> {
-    draft: Draft,
+    draft: ScheduleState,
     sketch: &'a CpuSketch,
     values: Values<'a>,
     goal: &'a Goal<Cpu>,

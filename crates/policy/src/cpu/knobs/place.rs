@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{LoopNest, Owner};
 use tensorwright_schedule::placement::{is_inlined_by_default, only_reader, store_of};
@@ -191,7 +191,7 @@ fn reads(nest: &LoopNest) -> Vec<(String, Vec<Option<usize>>)> {
 
 /// The stages that others read, in program order, with their legal locations. The draft inlines
 /// what the default schedule inlines.
-pub(crate) fn candidates(begun: &Draft) -> (Draft, Vec<Placement>) {
+pub(crate) fn candidates(begun: &ScheduleState) -> (ScheduleState, Vec<Placement>) {
     let mut draft = begun.clone();
     let mut found = Vec::new();
     for stage in stages(&begun.nest) {
@@ -226,7 +226,7 @@ pub(crate) fn candidates(begun: &Draft) -> (Draft, Vec<Placement>) {
 }
 
 /// Whether a stage can be computed inside the loops of its reader.
-fn can_be_inside(draft: &Draft, stage: &str, reader: &str) -> bool {
+fn can_be_inside(draft: &ScheduleState, stage: &str, reader: &str) -> bool {
     let Some(at) = draft.loop_names(reader).into_iter().next() else { return false };
     draft.clone().step(stage, ComputeAt { consumer: reader.to_owned(), at })
 }

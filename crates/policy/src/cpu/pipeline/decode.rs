@@ -4,7 +4,7 @@ use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{ComputeAt, Fuse, Parallel, loops_of, stages};
-use tensorwright_schedule::{Draft, ScheduleError};
+use tensorwright_schedule::{ScheduleError, ScheduleState};
 use tensorwright_space::Rejection;
 
 use crate::cpu::rows::Row;
@@ -19,7 +19,11 @@ use crate::stages::steps::apply;
 ///
 /// # Errors
 /// If a step is refused.
-pub(super) fn decode(of: &Pipeline, state: &State, most_vectors: i64) -> Result<Draft, Rejection> {
+pub(super) fn decode(
+    of: &Pipeline,
+    state: &State,
+    most_vectors: i64,
+) -> Result<ScheduleState, Rejection> {
     let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
     let count = names.len();
     // Compute location first, then loop splits, then the stages inside: readers come first.
@@ -76,7 +80,7 @@ fn body(tiling: &Tiling) -> i64 {
 
 /// Vectorizes the rows of a stage, several vectors per step.
 fn vectors(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     of: &Pipeline,
     stage: &str,
     (vectors, is_short): (i64, bool),
@@ -94,7 +98,7 @@ fn vectors(
 
 /// Parallelizes the outermost tiles of a stage.
 fn share(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     of: &Pipeline,
     (number, stage): (usize, &str),
     tiling: &Tiling,

@@ -1,7 +1,7 @@
 //! The loops of a tiled stage, by level.
 
 use tensorwright_pipeline::{Levels, Tiling};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Reorder, Split, Tail};
@@ -34,7 +34,7 @@ impl TiledLoops {
 
 /// Splits and reorders the loops of a stage: the loops of each level enclose those of the next.
 pub(super) fn cut(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     tiling: &Tiling,
     levels: &Levels,

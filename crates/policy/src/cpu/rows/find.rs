@@ -1,7 +1,7 @@
 //! Finds row chains, and their vector counts.
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::{reader_names, store_of};
@@ -15,7 +15,7 @@ use crate::stages::rows::{self, Limits, Rows, iterations};
 pub(crate) const MOST_TERMS: i64 = 25;
 
 /// Finds the chains among the unscheduled stages of a program. No stage is in two of them.
-pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
+pub(crate) fn find(draft: &ScheduleState, goal: &Goal<Cpu>) -> Vec<Chain> {
     let chain = |of: Rows| {
         let stage = |name: &String| {
             let depth = if *name == of.root { of.depth } else { 0 };
@@ -41,7 +41,7 @@ pub(crate) fn find(draft: &Draft, goal: &Goal<Cpu>) -> Vec<Chain> {
 }
 
 /// The work of a stage.
-fn work(draft: &Draft, stage: &str) -> i128 {
+fn work(draft: &ScheduleState, stage: &str) -> i128 {
     let (Some(accesses), Some(store)) =
         (Accesses::of(&draft.nest, stage), store_of(&draft.nest, stage))
     else {
@@ -52,7 +52,7 @@ fn work(draft: &Draft, stage: &str) -> i128 {
 
 /// Whether an element-wise stage is the only reader of a stage, in place, and that stage is a sum
 /// over a small window.
-fn is_window_of(draft: &Draft, stage: &str, reader: &str) -> bool {
+fn is_window_of(draft: &ScheduleState, stage: &str, reader: &str) -> bool {
     let nest = &draft.nest;
     let (Some(own), Some(root)) = (store_of(nest, stage), store_of(nest, reader)) else {
         return false;

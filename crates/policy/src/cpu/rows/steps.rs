@@ -1,7 +1,7 @@
 //! Schedule steps of a chain.
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::store_of;
@@ -19,7 +19,7 @@ use crate::stages::sibling_fusion::RowShares;
 /// # Errors
 /// If a required step is refused.
 pub(crate) fn compute(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     chain: &Chain,
     tiling: &RowTiling,
     goal: &Goal<Cpu>,
@@ -68,7 +68,7 @@ struct SharedRowLoop {
 /// # Errors
 /// If a step is refused.
 fn join(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     chain: &Chain,
     tiling: &RowTiling,
     goal: &Goal<Cpu>,
@@ -96,7 +96,7 @@ fn join(
 }
 
 /// The loop of a root over vectors per step, as [`Row`] names it.
-fn tile_of(draft: &Draft, root: &str, row: &str) -> String {
+fn tile_of(draft: &ScheduleState, root: &str, row: &str) -> String {
     let depth = depth(draft, root, row);
     let accesses = Accesses::of(&draft.nest, root);
     let axis = accesses.as_ref().and_then(|accesses| lane_axis(accesses, depth));
@@ -108,7 +108,7 @@ fn tile_of(draft: &Draft, root: &str, row: &str) -> String {
 /// # Errors
 /// If a step is refused.
 pub(crate) fn in_registers(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     goal: &Goal<Cpu>,
 ) -> Result<(), ScheduleError> {
@@ -141,13 +141,17 @@ pub(crate) fn in_registers(
 ///
 /// # Errors
 /// If that is refused.
-pub(crate) fn place(draft: &mut Draft, chain: &Chain, row: &str) -> Result<(), ScheduleError> {
+pub(crate) fn place(
+    draft: &mut ScheduleState,
+    chain: &Chain,
+    row: &str,
+) -> Result<(), ScheduleError> {
     place_some(draft, chain, row, |_| true)
 }
 
 /// The same for some of the stages.
 fn place_some(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     chain: &Chain,
     row: &str,
     which: impl Fn(&RowStage) -> bool,
@@ -166,13 +170,18 @@ fn place_some(
 }
 
 /// The number of row loops of a stage: those up to a loop.
-pub(crate) fn depth(draft: &Draft, stage: &str, row: &str) -> usize {
+pub(crate) fn depth(draft: &ScheduleState, stage: &str, row: &str) -> usize {
     let own = Accesses::of(&draft.nest, stage).map_or_else(Vec::new, |found| found.axes);
     own.iter().position(|axis| axis.name == row).map_or(0, |place| place + 1)
 }
 
 /// The maximum vectors of a row per step of a stage.
-pub(super) fn most_vectors(draft: &Draft, stage: &str, depth: usize, goal: &Goal<Cpu>) -> i64 {
+pub(super) fn most_vectors(
+    draft: &ScheduleState,
+    stage: &str,
+    depth: usize,
+    goal: &Goal<Cpu>,
+) -> i64 {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return 1 };
     let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64).max(1);
     match lane_axis(&accesses, depth) {
@@ -199,7 +208,7 @@ pub(crate) fn lane_axis(accesses: &Accesses, depth: usize) -> Option<&Axis> {
 
 /// A stage inside a row.
 pub(crate) struct Row<'a> {
-    pub(crate) draft: &'a mut Draft,
+    pub(crate) draft: &'a mut ScheduleState,
     pub(crate) stage: &'a str,
     /// The enclosing row loop.
     pub(crate) at: &'a str,

@@ -1,6 +1,6 @@
 //! Groups of stages for rule-based scheduling.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::placement::with_epilogues;
 
 use crate::stages::steps::inline_by_default;
@@ -15,14 +15,14 @@ pub(super) struct Group {
 }
 
 /// Inlines cheap stages, and finds the groups of the rest.
-pub(super) fn place(draft: &mut Draft) -> Vec<Group> {
+pub(super) fn place(draft: &mut ScheduleState) -> Vec<Group> {
     inline_by_default(draft);
     let pairs = with_epilogues(&draft.nest).into_iter();
     pairs.map(|(root, reduction)| Group { root, reduction }).collect()
 }
 
 /// The groups of some stages: a reduction is scheduled with its reader if that is among them.
-pub(super) fn of(draft: &Draft, stages: &[String]) -> Vec<Group> {
+pub(super) fn of(draft: &ScheduleState, stages: &[String]) -> Vec<Group> {
     let mut found = Vec::new();
     for (root, reduction) in with_epilogues(&draft.nest) {
         let is_ours = |stage: &String| stages.contains(stage);

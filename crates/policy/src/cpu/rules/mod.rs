@@ -28,7 +28,7 @@ pub use tile::PACK_ROW_BYTES;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::placement::store_of;
-use tensorwright_schedule::{Draft, Schedule, canonical, lower};
+use tensorwright_schedule::{Schedule, ScheduleState, canonical, lower};
 
 use crate::alternatives;
 use crate::cpu::blocks::{self, Block, Shape};
@@ -41,13 +41,13 @@ use share::parallelize;
 #[must_use]
 pub fn schedule_by_rules(program: &Program, goal: &Goal<Cpu>) -> Schedule {
     let begun = alternatives(program, goal.precision).into_iter().next();
-    complete(begun.unwrap_or_else(|| Draft::new(canonical(program))), goal).schedule
+    complete(begun.unwrap_or_else(|| ScheduleState::new(canonical(program))), goal).schedule
 }
 
 /// Schedules the unscheduled stages of a draft by rules. The draft may contain rewritings, whose
 /// loops must be unchanged.
 #[must_use]
-pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
+pub fn complete(mut draft: ScheduleState, goal: &Goal<Cpu>) -> ScheduleState {
     let begun = draft.clone();
     let groups = groups::place(&mut draft);
     let blocks = in_blocks(&mut draft, goal);
@@ -62,7 +62,7 @@ pub fn complete(mut draft: Draft, goal: &Goal<Cpu>) -> Draft {
 }
 
 /// Schedules a group that shares no loops with others.
-fn alone(draft: &mut Draft, group: &groups::Group, goal: &Goal<Cpu>) {
+fn alone(draft: &mut ScheduleState, group: &groups::Group, goal: &Goal<Cpu>) {
     if is_in_order(draft, &group.root)
         || group.reduction.is_none() && is_movement(draft, &group.root)
     {
@@ -74,7 +74,7 @@ fn alone(draft: &mut Draft, group: &groups::Group, goal: &Goal<Cpu>) {
 }
 
 /// Schedules some stages by rules at their current location, and leaves all others unchanged.
-pub(crate) fn complete_stages(draft: &mut Draft, stages: &[String], goal: &Goal<Cpu>) {
+pub(crate) fn complete_stages(draft: &mut ScheduleState, stages: &[String], goal: &Goal<Cpu>) {
     let begun = draft.clone();
     for group in groups::of(draft, stages) {
         if !transform::is_inside(&begun, &group.root) {
@@ -84,7 +84,7 @@ pub(crate) fn complete_stages(draft: &mut Draft, stages: &[String], goal: &Goal<
 }
 
 /// Computes stages in blocks of rows if possible.
-fn in_blocks(draft: &mut Draft, goal: &Goal<Cpu>) -> Vec<Block> {
+fn in_blocks(draft: &mut ScheduleState, goal: &Goal<Cpu>) -> Vec<Block> {
     let mut blocks = blocks::find(draft, &[], goal);
     blocks.retain(|block| {
         let apart = |_: &Chain| RowTiling::apart();
@@ -100,7 +100,7 @@ fn in_blocks(draft: &mut Draft, goal: &Goal<Cpu>) -> Vec<Block> {
 }
 
 /// Schedules a stage without terms by rules.
-pub fn movement(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
+pub fn movement(draft: &mut ScheduleState, stage: &str, goal: &Goal<Cpu>) {
     if store_of(&draft.nest, stage).is_none() || transform::is_inside(draft, stage) {
         return;
     }

@@ -1,7 +1,7 @@
 //! Scheduling of recurrences: one sequential loop, all other loops free.
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::placement::store_of;
@@ -38,7 +38,7 @@ const MOST_PARTS: usize = 48;
 /// loop is the outermost with enough parallel work, blocks of results enclose it. With fewer lines
 /// than workers, workers share pieces of lines; the ends of pieces are a new stage, which is
 /// returned for scheduling.
-pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> Vec<String> {
+pub(super) fn schedule(draft: &mut ScheduleState, stage: &str, goal: &Goal<Cpu>) -> Vec<String> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Vec::new() };
     let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
     let lanes = goal.target.lanes(bytes);
@@ -77,7 +77,7 @@ pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) -> Vec<
 }
 
 /// Splits a long line into pieces for each worker, in vectors of steps.
-fn in_pieces(draft: &mut Draft, stage: &str, along: &Axis, goal: &Goal<Cpu>) -> bool {
+fn in_pieces(draft: &mut ScheduleState, stage: &str, along: &Axis, goal: &Goal<Cpu>) -> bool {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return false };
     let lines: i128 = accesses.of_role(Role::Spatial).map(|axis| i128::from(axis.extent)).product();
     let workers = goal.workers;
@@ -104,7 +104,7 @@ fn in_pieces(draft: &mut Draft, stage: &str, along: &Axis, goal: &Goal<Cpu>) -> 
 }
 
 /// Computes the totals of pieces, with `partial` partial results each.
-fn totals(draft: &mut Draft, stage: &str, along: &Axis, partial: i64) -> bool {
+fn totals(draft: &mut ScheduleState, stage: &str, along: &Axis, partial: i64) -> bool {
     let outer = format!("{}.0", along.name);
     let terms = format!("{}.1", along.name);
     let lanes = format!("{terms}.1");
@@ -121,7 +121,7 @@ fn totals(draft: &mut Draft, stage: &str, along: &Axis, partial: i64) -> bool {
 }
 
 /// Vectorizes the steps of an associative recurrence.
-fn in_lanes(draft: &mut Draft, stage: &str, along: &Axis, lanes: i64) -> bool {
+fn in_lanes(draft: &mut ScheduleState, stage: &str, along: &Axis, lanes: i64) -> bool {
     let lanes = lanes.min(along.extent);
     let runs = match is_small(draft, stage) {
         true => RUNS.min(along.extent / lanes),
@@ -138,7 +138,7 @@ fn in_lanes(draft: &mut Draft, stage: &str, along: &Axis, lanes: i64) -> bool {
 }
 
 /// Whether steps of a stage may be unrolled.
-fn is_small(draft: &Draft, stage: &str) -> bool {
+fn is_small(draft: &ScheduleState, stage: &str) -> bool {
     let mut parts = 0;
     let store = store_of(&draft.nest, stage);
     store.into_iter().for_each(|store| store.value.walk(&mut |_| parts += 1));
@@ -147,7 +147,7 @@ fn is_small(draft: &Draft, stage: &str) -> bool {
 
 /// Interleaves several lines, each with a few steps of the recurrence in turn.
 fn interleaved(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     lines: Option<&Axis>,
     along: Option<&Axis>,
@@ -172,14 +172,14 @@ fn interleaved(
         && inner.into_iter().all(|target| draft.step(stage, Unroll { target }))
 }
 
-fn in_rows(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool {
+fn in_rows(draft: &mut ScheduleState, stage: &str, vector: &Axis, lanes: i64) -> bool {
     let inner = format!("{}.1", vector.name);
     draft.step(stage, Split::new(&vector.name, &[lanes]).tail(Tail::Peel))
         && innermost(draft, stage, &[], &[&inner])
         && draft.step(stage, Vectorize { target: inner })
 }
 
-fn in_blocks(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool {
+fn in_blocks(draft: &mut ScheduleState, stage: &str, vector: &Axis, lanes: i64) -> bool {
     let part = |number: usize| format!("{}.{number}", vector.name);
     draft.step(stage, Split::new(&vector.name, &[VECTORS, lanes]).tail(Tail::Peel))
         && innermost(draft, stage, &[&part(0)], &[&part(1), &part(2)])
@@ -187,7 +187,7 @@ fn in_blocks(draft: &mut Draft, stage: &str, vector: &Axis, lanes: i64) -> bool 
 }
 
 /// Moves some loops of a stage to the outside and others to the inside.
-fn innermost(draft: &mut Draft, stage: &str, first: &[&String], last: &[&String]) -> bool {
+fn innermost(draft: &mut ScheduleState, stage: &str, first: &[&String], last: &[&String]) -> bool {
     let all = draft.loop_names(stage);
     let others = all.iter().filter(|name| !first.contains(name) && !last.contains(name));
     let all = first.iter().copied().chain(others).chain(last.iter().copied());

@@ -4,7 +4,7 @@
 //! free.
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{Split, Tail, Vectorize, loops_of};
@@ -17,7 +17,7 @@ use crate::stages::steps::order;
 /// Parallel spatial loops outside, then reduction loops, then vectors of contiguous results. If
 /// these are the only results and there is enough parallel work, blocks of them enclose the
 /// reduction loops.
-pub(super) fn schedule(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
+pub(super) fn schedule(draft: &mut ScheduleState, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let lanes = goal.target.lanes(draft.nest.dtype(accesses.write.buffer).bytes() as i64);
     let next_to_each_other = |axis: &&Axis| {

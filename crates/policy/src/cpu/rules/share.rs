@@ -1,13 +1,13 @@
 //! Chooses the parallel loops.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::{Loop, LoopNest, Node, Role};
 use tensorwright_schedule::primitives::{Fuse, Parallel, loops_of};
 
 use crate::cpu::work::{PARALLEL_WORK, weight};
 
 /// Parallelizes the outermost spatial loops of a stage, fused if the first has few iterations.
-pub(super) fn parallelize(draft: &mut Draft, stage: &str) {
+pub(super) fn parallelize(draft: &mut ScheduleState, stage: &str) {
     loop {
         let loops = loops_of(&draft.nest, stage);
         let [first, rest @ ..] = loops.as_slice() else { return };

@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::primitives::{
@@ -21,7 +21,7 @@ pub const PACK_ROW_BYTES: i64 = 1536;
 const PACK_REUSE: i64 = 32;
 
 /// Schedules the loops of a group.
-pub(super) fn schedule(draft: &mut Draft, group: &Group, goal: &Goal<Cpu>) {
+pub(super) fn schedule(draft: &mut ScheduleState, group: &Group, goal: &Goal<Cpu>) {
     let stage = group.reduction.as_ref().unwrap_or(&group.root);
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let plan = Plan::new(draft, goal, &accesses);
@@ -49,14 +49,19 @@ pub(super) fn schedule(draft: &mut Draft, group: &Group, goal: &Goal<Cpu>) {
 }
 
 /// Schedules a reduction whose reads have a constant stride only for strided results.
-fn in_phases(draft: &mut Draft, stage: &str, accesses: &Accesses, goal: &Goal<Cpu>) -> bool {
+fn in_phases(
+    draft: &mut ScheduleState,
+    stage: &str,
+    accesses: &Accesses,
+    goal: &Goal<Cpu>,
+) -> bool {
     let is_phased = lane_axis(accesses, 0).is_some_and(|axis| phases(accesses, axis).is_some());
     let row = &mut Row { draft, stage, at: "", depth: 0, vectors: 1, is_short: false, goal };
     is_phased && row.schedule().is_ok()
 }
 
 /// Vectorizes the rows of a stage.
-pub(super) fn rows(draft: &mut Draft, stage: &str, goal: &Goal<Cpu>) {
+pub(super) fn rows(draft: &mut ScheduleState, stage: &str, goal: &Goal<Cpu>) {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
     let plan = Plan::new(draft, goal, &accesses);
     let vector = plan.row_vector();
@@ -79,7 +84,7 @@ struct Tile {
 }
 
 impl<'a> Plan<'a> {
-    fn new(draft: &Draft, goal: &'a Goal<Cpu>, accesses: &'a Accesses) -> Self {
+    fn new(draft: &ScheduleState, goal: &'a Goal<Cpu>, accesses: &'a Accesses) -> Self {
         let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
         let lanes = goal.target.lanes(bytes);
         Self { goal, lanes, accesses }
@@ -160,7 +165,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Register-tiles a reduction, inside the tiles of its epilogue if it has one.
-    fn tiled(&self, draft: &mut Draft, group: &Group, tile: &Tile) -> bool {
+    fn tiled(&self, draft: &mut ScheduleState, group: &Group, tile: &Tile) -> bool {
         let root = &group.root;
         let position = |axis: &Axis| {
             self.accesses.of_role(Role::Spatial).position(|other| other.var == axis.var)
@@ -215,7 +220,13 @@ impl<'a> Plan<'a> {
     }
 
     /// Orders the loops of the root: outer loops, tiles, its own reduction, the inside of the tile.
-    fn order(&self, draft: &mut Draft, group: &Group, tiles: Vec<String>, inner: &[String]) {
+    fn order(
+        &self,
+        draft: &mut ScheduleState,
+        group: &Group,
+        tiles: Vec<String>,
+        inner: &[String],
+    ) {
         let all = draft.loop_names(&group.root);
         let reduce: Vec<String> = if group.reduction.is_none() {
             self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone()).collect()
@@ -232,7 +243,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Schedules the loops of a reduction over a tile of its epilogue.
-    fn tile_inside(&self, draft: &mut Draft, stage: &str, tile: &Tile) {
+    fn tile_inside(&self, draft: &mut ScheduleState, stage: &str, tile: &Tile) {
         let vector = &tile.vector.name;
         let reduce = self.accesses.of_role(Role::Reduce).map(|axis| axis.name.clone());
         let mut order: Vec<String> = reduce.collect();
@@ -249,7 +260,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Packs a read that is widely strided along the vectors, if the panel is reused often.
-    fn pack(&self, draft: &mut Draft, stage: &str, tile: &Tile, at: &str) {
+    fn pack(&self, draft: &mut ScheduleState, stage: &str, tile: &Tile, at: &str) {
         let Some((row, count)) = &tile.rows else { return };
         if row.extent < PACK_REUSE || row.extent / count < 4 {
             return;
@@ -285,7 +296,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Lays out a constant tensor in panels as wide as the tile, ahead of all calls.
-    fn lay(&self, draft: &mut Draft, tensor: &str, read: &Access, tile: &Tile) -> bool {
+    fn lay(&self, draft: &mut ScheduleState, tensor: &str, read: &Access, tile: &Tile) -> bool {
         let Some(vector) = read.dimension_of(&tile.vector) else { return false };
         let width = tile.vectors * self.lanes;
         let of_terms = |dimension: &usize| {
@@ -304,7 +315,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Vectorizes a reduction loop with partial sums.
-    fn partial(&self, draft: &mut Draft, stage: &str, reduction: &Axis) -> bool {
+    fn partial(&self, draft: &mut ScheduleState, stage: &str, reduction: &Axis) -> bool {
         let name = &reduction.name;
         let spatial: Vec<Axis> = self.accesses.of_role(Role::Spatial).cloned().collect();
         let lanes = format!("{name}.lanes");
@@ -354,7 +365,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Vectorizes the rows of stages without reuse.
-    fn rows(&self, draft: &mut Draft, stage: &str, vector: &Axis) -> bool {
+    fn rows(&self, draft: &mut ScheduleState, stage: &str, vector: &Axis) -> bool {
         let name = &vector.name;
         let lanes = self.lanes.min(vector.extent);
         if !draft.step(stage, Split::new(name, &[lanes]).tail(Tail::Peel)) {

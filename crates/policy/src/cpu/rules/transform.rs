@@ -11,7 +11,7 @@
 //! ```
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{BufferId, Role};
 use tensorwright_schedule::placement::{only_reader, store_of};
@@ -22,7 +22,7 @@ use tensorwright_schedule::primitives::{
 use crate::stages::kinds::written_loops;
 
 /// The unrolled stage that only this unrolled stage reads.
-fn producer_of(draft: &Draft, root: &str) -> Option<(String, BufferId)> {
+fn producer_of(draft: &ScheduleState, root: &str) -> Option<(String, BufferId)> {
     let read: Vec<BufferId> =
         Accesses::of(&draft.nest, root)?.reads.iter().map(|read| read.buffer).collect();
     let is_producer = |stage: &String| {
@@ -35,7 +35,7 @@ fn producer_of(draft: &Draft, root: &str) -> Option<(String, BufferId)> {
 }
 
 /// Whether an unrolled stage is computed inside its reader.
-pub(super) fn is_inside(draft: &Draft, stage: &str) -> bool {
+pub(super) fn is_inside(draft: &ScheduleState, stage: &str) -> bool {
     let Some(store) = store_of(&draft.nest, stage) else { return false };
     let reader = only_reader(&draft.nest, store.buffer);
     let written = |stage: &str| !written_loops(draft, stage).is_empty();
@@ -43,7 +43,7 @@ pub(super) fn is_inside(draft: &Draft, stage: &str) -> bool {
 }
 
 /// Schedules an unrolled stage and its producer; returns whether it succeeded.
-pub(super) fn schedule(draft: &mut Draft, root: &str, goal: &Goal<Cpu>) -> bool {
+pub(super) fn schedule(draft: &mut ScheduleState, root: &str, goal: &Goal<Cpu>) -> bool {
     let written = written_loops(draft, root);
     let Some(accesses) = Accesses::of(&draft.nest, root) else { return false };
     let bytes = draft.nest.dtype(accesses.write.buffer).bytes() as i64;
@@ -71,7 +71,7 @@ pub(super) fn schedule(draft: &mut Draft, root: &str, goal: &Goal<Cpu>) -> bool 
 /// The loops inside a vector: the unrolled ones, and those that index the producer's unrolled
 /// results.
 fn inner_loops(
-    draft: &Draft,
+    draft: &ScheduleState,
     accesses: &Accesses,
     written: &[Axis],
     producer: Option<&(String, BufferId)>,
@@ -104,7 +104,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn apply(&self, draft: &mut Draft, producer: Option<&str>) -> bool {
+    fn apply(&self, draft: &mut ScheduleState, producer: Option<&str>) -> bool {
         let (root, lane) = (self.root, &self.lane.name);
         let (outer, lanes) = (format!("{lane}.0"), format!("{lane}.1"));
         if !draft.step(root, Split::new(lane, &[self.lanes]).tail(Tail::Peel)) {
@@ -157,7 +157,7 @@ impl Plan<'_> {
     }
 
     /// Collects the results of a row in a tile and stores it in vectors along the row.
-    fn turn(&self, draft: &mut Draft, at: &str, row: &Axis, lanes: &str) -> bool {
+    fn turn(&self, draft: &mut ScheduleState, at: &str, row: &Axis, lanes: &str) -> bool {
         let root = self.root;
         draft.steps(|draft| {
             if !draft.step(root, CacheWrite { at: at.to_owned() }) {
@@ -182,7 +182,7 @@ impl Plan<'_> {
     }
 
     /// Vectorizes a producer inside the root: the same lanes, its own loops unrolled.
-    fn vectors(&self, draft: &mut Draft, stage: &str) {
+    fn vectors(&self, draft: &mut ScheduleState, stage: &str) {
         let written = written_loops(draft, stage);
         let Some(accesses) = Accesses::of(&draft.nest, stage) else { return };
         let is_lane = |axis: &&Axis| axis.extent > 1 && accesses.write.stride(axis) == Some(1);

@@ -1,6 +1,6 @@
 //! Fusion of a reduction into the blocks of its epilogue.
 
-use tensorwright_schedule::primitives::{ComputeAt, Place};
+use tensorwright_schedule::primitives::{ComputeAt, ThreadAxis};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
@@ -14,13 +14,13 @@ impl Decoder<'_> {
         let mut levels = self.cut_results(&root, &self.group.root_loops.clone())?;
         self.reorder(&root, levels.order())?;
         self.bind_blocks(&root, &mut levels)?;
-        self.bind(&root, &levels.threads, Place::Thread)?;
+        self.bind(&root, &levels.threads, ThreadAxis::Thread)?;
         let at = levels.blocks.last().cloned().unwrap_or_default();
         self.apply(reduction, ComputeAt { consumer: root.clone(), at })?;
         let mut inside = self.cut_block(reduction)?;
         self.cut_terms(reduction, &mut inside)?;
         order_own(self.draft, reduction, inside.order())?;
-        self.bind(reduction, &inside.threads, Place::Thread)?;
+        self.bind(reduction, &inside.threads, ThreadAxis::Thread)?;
         self.stage(reduction, &inside)?;
         self.write_out(reduction, &inside)?;
         self.write_out(&root, &levels)

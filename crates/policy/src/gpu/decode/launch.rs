@@ -1,6 +1,6 @@
 //! A launch of one stage: blocks, threads, register tiles.
 
-use tensorwright_schedule::primitives::{CacheWrite, Place, Unroll};
+use tensorwright_schedule::primitives::{CacheWrite, ThreadAxis, Unroll};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
@@ -21,7 +21,7 @@ impl Decoder<'_> {
         self.cut_terms(&stage, &mut levels)?;
         self.reorder(&stage, levels.order())?;
         self.bind_blocks(&stage, &mut levels)?;
-        self.bind(&stage, &levels.threads, Place::Thread)?;
+        self.bind(&stage, &levels.threads, ThreadAxis::Thread)?;
         Ok(levels)
     }
 

@@ -1,7 +1,7 @@
 //! [`Levels`]: the block, thread and serial loops of a stage.
 
 use tensorwright_schedule::nest::Dim;
-use tensorwright_schedule::primitives::{Bind, Place, Split};
+use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
@@ -98,7 +98,7 @@ impl Decoder<'_> {
         while levels.blocks.len() > 3 || levels.blocks.len() > 1 && self.has_many(stage, levels) {
             fuse_first(self.draft, stage, &mut levels.blocks)?;
         }
-        self.bind(stage, &levels.blocks, Place::Block)
+        self.bind(stage, &levels.blocks, ThreadAxis::Block)
     }
 
     /// Whether a grid dimension other than x has more blocks than devices allow.
@@ -115,7 +115,7 @@ impl Decoder<'_> {
         &mut self,
         stage: &str,
         names: &[String],
-        place: fn(Dim) -> Place,
+        place: fn(Dim) -> ThreadAxis,
     ) -> Result<(), Rejection> {
         const DIRECTIONS: [Dim; 3] = [Dim::Z, Dim::Y, Dim::X];
         let directions = &DIRECTIONS[DIRECTIONS.len().saturating_sub(names.len())..];

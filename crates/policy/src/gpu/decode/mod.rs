@@ -7,7 +7,7 @@ mod stage;
 mod sum;
 mod tensor;
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::primitives::{Primitive, Reorder};
 use tensorwright_space::Rejection;
 
@@ -19,7 +19,11 @@ use crate::stages::steps::apply;
 pub(crate) use levels::Levels;
 
 /// Adds the steps that compute a group with a tiling.
-pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<(), Rejection> {
+pub(crate) fn launch(
+    draft: &mut ScheduleState,
+    group: &Group,
+    tiling: &Tiling,
+) -> Result<(), Rejection> {
     let mut decoder = Decoder { draft, group, tiling };
     match (&group.epilogue_of, tiling.shares_sum()) {
         (Some(reduction), _) => decoder.fused(reduction),
@@ -30,13 +34,17 @@ pub(crate) fn launch(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Resul
 
 /// Adds the blocks and threads of a stage at the root level. Other stages may be computed in its
 /// loops before it is [closed](close).
-pub(crate) fn open(draft: &mut Draft, group: &Group, tiling: &Tiling) -> Result<Levels, Rejection> {
+pub(crate) fn open(
+    draft: &mut ScheduleState,
+    group: &Group,
+    tiling: &Tiling,
+) -> Result<Levels, Rejection> {
     Decoder { draft, group, tiling }.open()
 }
 
 /// Adds the thread body of a stage.
 pub(crate) fn close(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     group: &Group,
     tiling: &Tiling,
     levels: &Levels,
@@ -46,7 +54,7 @@ pub(crate) fn close(
 
 /// Adds the steps that compute a group on tensor cores.
 pub(crate) fn tensor(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     group: &Group,
     product: &Product,
     shape: &Shape,
@@ -57,7 +65,7 @@ pub(crate) fn tensor(
 
 /// A group that is decoded to a launch.
 struct Decoder<'a> {
-    draft: &'a mut Draft,
+    draft: &'a mut ScheduleState,
     group: &'a Group,
     tiling: &'a Tiling,
 }

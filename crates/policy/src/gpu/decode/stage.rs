@@ -1,7 +1,7 @@
 //! Operand staging: the threads of a block load shared memory together.
 
 use tensorwright_schedule::access::Accesses;
-use tensorwright_schedule::primitives::{CacheRead, Place, Split, stages};
+use tensorwright_schedule::primitives::{CacheRead, Split, ThreadAxis, stages};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
@@ -61,6 +61,6 @@ impl Decoder<'_> {
         self.apply(stage, Split::new(all, threads))?;
         let parts: Vec<String> =
             (1..=threads.len()).map(|number| format!("{all}.{number}")).collect();
-        self.bind(stage, &parts, Place::Thread)
+        self.bind(stage, &parts, ThreadAxis::Thread)
     }
 }

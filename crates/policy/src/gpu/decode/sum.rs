@@ -1,6 +1,6 @@
 //! Cooperative reduction: threads compute partial sums, and one thread combines them.
 
-use tensorwright_schedule::primitives::{Place, Rfactor, Split};
+use tensorwright_schedule::primitives::{Rfactor, Split, ThreadAxis};
 use tensorwright_space::Rejection;
 
 use super::Decoder;
@@ -29,7 +29,7 @@ impl Decoder<'_> {
         along.push(threads);
         let order = along.iter().chain(&levels.terms).cloned().collect();
         self.reorder(&partial, order)?;
-        self.bind(&partial, &along, Place::Thread)?;
-        self.bind(&stage, &levels.threads, Place::Thread)
+        self.bind(&partial, &along, ThreadAxis::Thread)?;
+        self.bind(&stage, &levels.threads, ThreadAxis::Thread)
     }
 }

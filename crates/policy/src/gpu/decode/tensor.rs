@@ -2,7 +2,7 @@
 
 use tensorwright_schedule::nest::{Dim, TILE};
 use tensorwright_schedule::primitives::{
-    Bind, CacheWrite, ComputeAt, Place, Split, Tensorize, Unroll,
+    Bind, CacheWrite, ComputeAt, Split, Tensorize, ThreadAxis, Unroll,
 };
 use tensorwright_space::Rejection;
 
@@ -156,7 +156,7 @@ impl Decoder<'_> {
     ) -> Result<(), Rejection> {
         // Dimension x is the lane: the others number the warps.
         for (name, dim) in inner.warps.iter().rev().zip([Dim::Y, Dim::Z]) {
-            self.apply(stage, Bind { target: name.clone(), to: Place::Thread(dim) })?;
+            self.apply(stage, Bind { target: name.clone(), to: ThreadAxis::Thread(dim) })?;
         }
         let tensorize = Tensorize { loops: inner.tile.clone(), is_tf32: product.is_tf32 };
         self.apply(stage, tensorize)?;

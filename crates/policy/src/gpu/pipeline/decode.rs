@@ -1,7 +1,7 @@
 //! Decodes pipeline-search states to schedules.
 
 use tensorwright_pipeline::{Decision, State};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::primitives::{ComputeAt, stages};
 use tensorwright_space::Rejection;
 
@@ -41,7 +41,7 @@ struct StageLoops {
 ///
 /// # Errors
 /// If a step is refused.
-pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
+pub(super) fn decode(of: &Pipeline, state: &State) -> Result<ScheduleState, Rejection> {
     let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
     let count = names.len();
     // Compute location first, then loop splits, then the stages inside: readers come first.
@@ -97,7 +97,7 @@ pub(super) fn decode(of: &Pipeline, state: &State) -> Result<Draft, Rejection> {
 }
 
 /// Schedules the stages that the state leaves open.
-fn rest(draft: &mut Draft, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
+fn rest(draft: &mut ScheduleState, of: &Pipeline, is_placed: impl Fn(&str) -> bool) {
     if stages(&draft.nest).iter().all(|stage| is_placed(stage)) {
         return;
     }
@@ -122,7 +122,7 @@ fn refused(of: &Pipeline, stage: &str, consumer: &str, level: usize) -> Rejectio
 /// Creates the blocks and threads of a root stage; `None` if it has no spatial loops. `holds` tells
 /// whether its threads hold other stages in registers.
 fn open(
-    draft: &mut Draft,
+    draft: &mut ScheduleState,
     stage: &str,
     tiles: &tensorwright_pipeline::Tiling,
     holds: bool,

@@ -1,9 +1,9 @@
 //! Stages computed in the blocks or the threads of another.
 
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Dim, Role};
-use tensorwright_schedule::primitives::{Bind, Place, Split, Unroll};
+use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis, Unroll};
 use tensorwright_space::Rejection;
 
 use crate::gpu::tiling::Tiling;
@@ -13,7 +13,11 @@ use crate::stages::steps::{apply, order_own};
 const MOST_HELD: i64 = 64;
 
 /// Distributes the elements of a stage over the threads of the block that contains it.
-pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<(), Rejection> {
+pub(super) fn in_turns(
+    draft: &mut ScheduleState,
+    stage: &str,
+    host: &Tiling,
+) -> Result<(), Rejection> {
     const DIRECTIONS: [Dim; 3] = [Dim::X, Dim::Y, Dim::Z];
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
@@ -39,13 +43,13 @@ pub(super) fn in_turns(draft: &mut Draft, stage: &str, host: &Tiling) -> Result<
         bound.iter().map(|(name, _)| name.clone()).chain(serial).chain(terms).collect();
     order_own(draft, stage, order)?;
     for (target, dim) in &bound {
-        apply(draft, stage, Bind { target: target.clone(), to: Place::Thread(*dim) })?;
+        apply(draft, stage, Bind { target: target.clone(), to: ThreadAxis::Thread(*dim) })?;
     }
     Ok(())
 }
 
 /// Keeps a stage in the registers of a thread by unrolling all its loops.
-pub(super) fn in_registers(draft: &mut Draft, stage: &str) -> Result<(), Rejection> {
+pub(super) fn in_registers(draft: &mut ScheduleState, stage: &str) -> Result<(), Rejection> {
     let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
     let own: Vec<Axis> = accesses.of_role(Role::Spatial).cloned().collect();
     let held = own.iter().fold(1i64, |held, axis| held.saturating_mul(axis.extent));

@@ -10,7 +10,7 @@ mod cost;
 mod decode;
 
 use tensorwright_machine::Gpu;
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::store_of;
@@ -54,14 +54,14 @@ struct RowStage {
 }
 
 /// Finds the chains among the unscheduled stages of a draft.
-pub(crate) fn find(draft: &Draft, gpu: &Gpu) -> Vec<Chain> {
+pub(crate) fn find(draft: &ScheduleState, gpu: &Gpu) -> Vec<Chain> {
     // Partial sums need space as well.
     let limits = Limits { room: gpu.declared_shared() * 3 / 4, sibling_workers: None };
     let found = rows::find(draft, limits);
     found.into_iter().filter_map(|of| chain(draft, of, gpu)).collect()
 }
 
-fn chain(draft: &Draft, of: Rows, gpu: &Gpu) -> Option<Chain> {
+fn chain(draft: &ScheduleState, of: Rows, gpu: &Gpu) -> Option<Chain> {
     let stage = |name: &String| {
         let store = store_of(&of.fused.nest, name)?;
         let accesses = Accesses::of(&of.fused.nest, name)?;
@@ -84,7 +84,7 @@ fn chain(draft: &Draft, of: Rows, gpu: &Gpu) -> Option<Chain> {
 }
 
 /// The bytes of all tensors that are read from or written to memory.
-fn moved(draft: &Draft, of: &Rows) -> i64 {
+fn moved(draft: &ScheduleState, of: &Rows) -> i64 {
     let mut seen = Vec::new();
     let mut bytes = 0i64;
     for name in &of.stages {

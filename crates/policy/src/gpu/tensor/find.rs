@@ -3,7 +3,7 @@
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::precision::Precision;
 use tensorwright_machine::{Goal, Gpu, GpuApi};
-use tensorwright_schedule::Draft;
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::TILE;
 
 use super::{Product, Shape};
@@ -13,7 +13,7 @@ use crate::gpu::lowering::lowers;
 use crate::stages::operand::Operand;
 
 /// The products among groups. Each was tried once: it can be scheduled and lowered.
-pub(crate) fn find(draft: &Draft, groups: &[Group], goal: &Goal<Gpu>) -> Vec<Product> {
+pub(crate) fn find(draft: &ScheduleState, groups: &[Group], goal: &Goal<Gpu>) -> Vec<Product> {
     // Other dialects cannot express tensor cores.
     if !goal.target.tensor || goal.target.api != GpuApi::Cuda {
         return Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn find(draft: &Draft, groups: &[Group], goal: &Goal<Gpu>) -> Vec<Pro
 
 /// The candidate row, column and reduction loops, most promising first.
 fn candidates<'a>(
-    draft: &'a Draft,
+    draft: &'a ScheduleState,
     place: usize,
     group: &'a Group,
     goal: &'a Goal<Gpu>,
@@ -54,7 +54,7 @@ fn candidates<'a>(
 }
 
 fn product(
-    draft: &Draft,
+    draft: &ScheduleState,
     place: usize,
     group: &Group,
     goal: &Goal<Gpu>,

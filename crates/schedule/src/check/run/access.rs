@@ -1,4 +1,4 @@
-//! Accesses to memory, and what is wrong with them.
+//! Memory accesses of the interpreter, and their flaws.
 
 use super::Run;
 use super::value::Value;
@@ -7,7 +7,7 @@ use crate::check::memory::Memory;
 use crate::nest::{BufferId, Owner, StageId};
 
 impl Run<'_> {
-    /// The flaw of using an undefined value.
+    /// The flaw that explains the undefined value in use.
     pub(super) fn blamed(&mut self) -> Box<Flaw> {
         let blame = self.blame.take();
         blame.unwrap_or_else(|| self.undefined(Some(self.stage), self.stage.0, 0))
@@ -58,7 +58,7 @@ impl Run<'_> {
         subscripts: &[i128],
     ) -> Result<Value, Box<Flaw>> {
         let Some(place) = self.memory_of(id).place(subscripts) else {
-            // A condition on data may be what keeps it inside.
+            // A condition on data may guard this read.
             return if self.guesses > 0 {
                 Ok(Value::Data)
             } else {
@@ -68,7 +68,7 @@ impl Run<'_> {
         self.read_place(id, place)
     }
 
-    /// Reads the element at a place.
+    /// Reads the element at a linear position.
     pub(super) fn read_place(&mut self, id: BufferId, place: usize) -> Result<Value, Box<Flaw>> {
         let turn = self.turn;
         if self.memory_mut(id).read(place, turn) {
@@ -88,7 +88,7 @@ impl Run<'_> {
         Ok(Value::Undefined)
     }
 
-    /// Reads an element of which data decide some subscripts: any that is ever written.
+    /// Reads an element with some subscripts from data: any element that is ever written.
     pub(super) fn read_some(
         &mut self,
         id: BufferId,

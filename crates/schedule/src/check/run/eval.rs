@@ -1,4 +1,4 @@
-//! Expressions over unknown data.
+//! Evaluates expressions whose data are unknown.
 
 use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, UnaryOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read, wrap_integer};
@@ -61,7 +61,7 @@ impl Run<'_> {
         Ok(match self.expr(a)? {
             Known(value) if value == settled => Known(value),
             Known(_) => self.expr(b)?,
-            // Whatever the left side is, the right one may settle it.
+            // The right operand may decide the result even if the left one is unknown.
             Data => match self.guessed(|run| run.expr(b))? {
                 Known(value) if value == settled => Known(value),
                 other => other.with(Data),
@@ -70,7 +70,7 @@ impl Run<'_> {
         })
     }
 
-    /// Evaluates what data may say is not evaluated.
+    /// Evaluates an expression that may not be evaluated at run time, depending on data.
     fn guessed(
         &mut self,
         eval: impl FnOnce(&mut Self) -> Result<Value, Box<Flaw>>,
@@ -81,7 +81,7 @@ impl Run<'_> {
         value
     }
 
-    /// The value of an index. Most are sums of loop variables, which 64 bits nearly always hold.
+    /// The value of an index. Most are sums of loop variables that fit 64 bits.
     #[inline]
     pub(super) fn index(&mut self, index: &Index) -> Result<Value, Box<Flaw>> {
         let mut sum = Some(index.constant_term());
@@ -129,22 +129,23 @@ impl Run<'_> {
         Ok(sum)
     }
 
-    /// The subscripts of an access: `None` for one that data decide.
+    /// The subscripts of an access; `None` for a subscript that depends on data.
     pub(super) fn subscripts(&mut self, indices: &[Index]) -> Result<Vec<Option<i128>>, Box<Flaw>> {
         let mut all = Vec::with_capacity(indices.len());
         for index in indices {
             all.push(match self.index(index)? {
                 Known(value) => Some(value),
                 Data => None,
-                // Where this goes, nobody can tell.
+                // The position is unknown.
                 Undefined => return Err(self.blamed()),
             });
         }
         Ok(all)
     }
 
-    /// The place of an access whose subscripts are all known and in bounds: most are, and this takes
-    /// no memory. `None` for all others, which [`Run::subscripts`] can tell apart.
+    /// The linear position of an access whose subscripts are all known and in bounds, which is the
+    /// common case and allocates no memory. `None` for all others; [`Run::subscripts`] tells them
+    /// apart.
     pub(super) fn place(
         &mut self,
         id: BufferId,
@@ -167,14 +168,14 @@ impl Run<'_> {
         }
         let subscripts = self.subscripts(&read.subscripts)?;
         match subscripts.iter().copied().collect::<Option<Vec<i128>>>() {
-            // What a kernel checks when it runs, it reports.
+            // The kernel checks this read at run time and reports it.
             Some(known) if self.leaves_at(read, &known) => Ok(Value::Data),
             Some(known) => self.read_at(read.tensor, &known),
             None => self.read_some(read.tensor, &subscripts),
         }
     }
 
-    /// Whether a subscript that is checked is out of bounds.
+    /// Whether a checked subscript is out of bounds.
     fn leaves_at(&self, read: &Read, subscripts: &[i128]) -> bool {
         let extents = self.memory_of(read.tensor).extents();
         read.checked.iter().any(|dimension| {
@@ -191,7 +192,7 @@ fn arith(op: ArithOp, a: Value, b: Value) -> Value {
         ArithOp::Add => left.checked_add(right),
         ArithOp::Sub => left.checked_sub(right),
         ArithOp::Mul => left.checked_mul(right),
-        // Signs and zero are no concern of subscripts, which are positive.
+        // The sign and zero do not matter here: subscripts are positive.
         ArithOp::Div | ArithOp::Rem if left < 0 || right <= 0 => None,
         ArithOp::Div => Some(left / right),
         ArithOp::Rem => Some(left % right),

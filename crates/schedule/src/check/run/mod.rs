@@ -1,4 +1,4 @@
-//! A nest being run: its nodes, one after the other.
+//! Interprets a nest node by node.
 
 mod access;
 mod eval;
@@ -13,12 +13,12 @@ use super::memory::Memory;
 use super::turn::Turn;
 use super::{Flaw, Verdict};
 use crate::nest::{
-    BufferId, Loop, LoopKind, LoopNest, Memory as Place, Node, Owner, StageId, Store, Var,
+    BufferId, Loop, LoopKind, LoopNest, Memory as MemorySpace, Node, Owner, StageId, Store, Var,
     for_each_loop,
 };
 use value::Value;
 
-/// A nest being run.
+/// The state of the interpreter.
 pub(super) struct Run<'a> {
     nest: &'a LoopNest,
     memory: Vec<Memory>,
@@ -27,31 +27,31 @@ pub(super) struct Run<'a> {
     limit: u64,
     turn: Turn,
     turns: u32,
-    /// Whether threads wait for each other at barriers alone; else they do between thread loops.
+    /// Whether only barriers synchronize threads; otherwise, the end of a thread loop does.
     has_barriers: bool,
-    /// Whether this is what runs ahead of all calls.
+    /// Whether the preparation (ahead of all calls) is running.
     preparing: bool,
-    /// The stage whose store runs.
+    /// The stage of the current store.
     stage: StageId,
-    /// How many conditions around are up to data.
+    /// The number of enclosing conditions that depend on data.
     guesses: u32,
-    /// Whether it is known which elements are ever written.
+    /// Whether the set of elements that are ever written is known.
     knows_ever: bool,
-    /// Whether data decided about an access.
+    /// Whether an access depended on data.
     met_data: bool,
-    /// The undefined element that was read last.
+    /// The last undefined element that was read.
     blame: Option<Box<Flaw>>,
-    /// Why elements are undefined that were written.
+    /// The reasons why written elements are undefined.
     blames: HashMap<(BufferId, usize), Box<Flaw>>,
-    /// What the lanes of a store write, empty between stores: kept for its memory.
-    made: Vec<Made>,
+    /// The values of the lanes of a store, empty between stores: kept to reuse the allocation.
+    made: Vec<LaneWrite>,
 }
 
-/// Where a lane of a store goes, what it writes there, and why that is undefined, if it is.
-type Made = (usize, Value, Option<Box<Flaw>>);
+/// The position and value of one lane of a store, and the reason if the value is undefined.
+type LaneWrite = (usize, Value, Option<Box<Flaw>>);
 
 impl<'a> Run<'a> {
-    /// A run that has not begun; `None` if there is too much memory.
+    /// A new run; `None` if the nest needs too much memory.
     pub(super) fn new(nest: &'a LoopNest, limit: u64) -> Option<Self> {
         let memory = Memory::of(nest, limit)?;
         Some(Self::on(nest, memory, limit))
@@ -78,7 +78,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A second run that knows what the first has written; `None` if that does not matter.
+    /// A second run that knows which elements the first one wrote; `None` if no access depended on
+    /// data.
     pub(super) fn again(&self) -> Option<Self> {
         let memory = self.memory.iter().zip(&self.nest.buffers);
         let memory = memory.map(|(memory, buffer)| memory.anew(buffer.owner)).collect();
@@ -86,7 +87,7 @@ impl<'a> Run<'a> {
         self.met_data.then_some(again)
     }
 
-    /// Runs everything: first what runs ahead of all calls, then a call.
+    /// Interprets the preparation, then one call.
     pub(super) fn all(&mut self) -> Result<Verdict, Box<Flaw>> {
         self.preparing = true;
         self.trees(&self.nest.prepare)?;
@@ -121,7 +122,7 @@ impl<'a> Run<'a> {
         expr.dtype(&|id| self.nest.dtype(id))
     }
 
-    /// Runs what is outside of all loops, one after the other. With bound loops, each is a launch.
+    /// Interprets the top-level nodes in order. With bound loops, each is a launch.
     fn trees(&mut self, nodes: &[Node]) -> Result<(), Box<Flaw>> {
         for node in nodes {
             let mut is_bound = false;
@@ -137,16 +138,16 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Forgets what a launch does not find of those before it: what blocks share, and what threads have.
+    /// Invalidates shared memory and registers at the start of a launch.
     fn begin_launch(&mut self) {
         for (memory, buffer) in self.memory.iter_mut().zip(&self.nest.buffers) {
-            if matches!(buffer.memory, Some(Place::Shared | Place::Stack)) {
+            if matches!(buffer.memory, Some(MemorySpace::Shared | MemorySpace::Stack)) {
                 memory.forget(Turn::default());
             }
         }
     }
 
-    /// The number of a turn that begins.
+    /// The number of the next turn.
     fn next_turn(&mut self) -> u32 {
         self.turns += 1;
         self.turns
@@ -211,7 +212,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What the turns of a loop have in common.
+    /// The turn that the iterations of a loop start from.
     fn enter(&mut self, kind: LoopKind) -> Turn {
         match kind {
             LoopKind::Parallel => Turn::launch(self.turns + 1),
@@ -226,7 +227,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a condition holds; what data decide is taken to.
+    /// Whether a condition holds; a condition that depends on data is assumed to hold.
     fn holds(&mut self, condition: &Index) -> Result<bool, Box<Flaw>> {
         match self.index(condition)? {
             Value::Known(value) => Ok(value >= 0),
@@ -243,7 +244,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let mut made = std::mem::take(&mut self.made);
-        // All lanes read before any writes, but for those of a recurrence.
+        // All lanes read before any of them writes, except in a recurrence.
         let in_order = store.lanes.is_some_and(|lanes| lanes.in_order);
         for lane in 0..count {
             if let Some(lanes) = store.lanes {
@@ -265,8 +266,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes what lanes of a store have made.
-    fn write(&mut self, store: &Store, made: &mut Vec<Made>) -> Result<(), Box<Flaw>> {
+    /// Writes the values of the lanes of a store.
+    fn write(&mut self, store: &Store, made: &mut Vec<LaneWrite>) -> Result<(), Box<Flaw>> {
         for (place, value, blame) in made.drain(..) {
             let defined = value != Value::Undefined
                 && (store.combine.is_none() || self.memory_of(store.buffer).is_defined(place));
@@ -283,8 +284,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Where a store goes and what it writes there; nothing if data decide where.
-    fn term(&mut self, store: &Store) -> Result<Option<Made>, Box<Flaw>> {
+    /// The position and value of a store; `None` if the position depends on data.
+    fn term(&mut self, store: &Store) -> Result<Option<LaneWrite>, Box<Flaw>> {
         self.blame = None;
         let mut value = self.expr(&store.value)?;
         let Some(place) = self.place(store.buffer, &store.subscripts)? else {

@@ -1,13 +1,13 @@
-//! [`Value`]: what is known of a value without the data.
+//! [`Value`]: abstract values of the interpreter.
 
-/// What is known of a value.
+/// An abstract value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
-    /// An integer or a truth value that loops decide.
+    /// An integer or truth value that depends only on loop variables.
     Known(i128),
-    /// Some number that data decide.
+    /// An unknown number that depends on data.
     Data,
-    /// The contents of memory that nothing has written.
+    /// The value of memory that was never written.
     Undefined,
 }
 
@@ -16,7 +16,7 @@ impl Value {
         Self::Known(i128::from(holds))
     }
 
-    /// A result that depends on two values in an unknown way.
+    /// The result of an operation on two values whose result is unknown.
     pub(super) fn with(self, other: Self) -> Self {
         if self == Self::Undefined || other == Self::Undefined {
             Self::Undefined
@@ -25,7 +25,7 @@ impl Value {
         }
     }
 
-    /// One of two values, whichever data say.
+    /// One of two values, depending on data.
     pub(super) fn or(self, other: Self) -> Self {
         if self == other { self } else { self.with(other) }
     }

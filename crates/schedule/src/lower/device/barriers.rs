@@ -1,5 +1,4 @@
-//! Barriers: threads of a block wait for each other where one accesses what another one has written, or the other way
-//! around.
+//! Inserts barriers between dependent accesses of threads of a block.
 //!
 //! ```text
 //! for k.0 {                                            for k.0 {
@@ -10,17 +9,18 @@
 //!                                                      }
 //! ```
 //!
-//! Loops and guards outside of thread loops are gone through by all threads of a block together. Barriers are put where they
-//! are needed, in guards too, and then [taken out of these](super::converge): a barrier stands at the top of a
-//! launch or in loops around thread loops. What is accessed since the last barrier is kept per buffer, with the
-//! [owners](super::owners) of elements, so that threads do not wait for what is theirs.
+//! All threads of a block execute the loops and guards outside of thread loops together. Barriers
+//! are inserted where they are needed, also in guards, and then [moved out of
+//! guards](super::converge): a barrier is at the top level of a launch or in loops around thread
+//! loops. The pass records accesses since the last barrier per buffer, with the
+//! [owners](super::owners) of elements, so threads do not wait for their own accesses.
 
 use std::collections::BTreeMap;
 
 use tensorwright_lang::program::Index;
 
 use super::converge::{converge, exclude};
-use super::owners::{Around, Owners};
+use super::owners::{EnclosingLoops, Owners};
 use super::{block_of, has_threads, holds_tensors, is_thread};
 use crate::lower::LowerError;
 use crate::nest::{
@@ -34,7 +34,7 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
             let pass = Pass { nest, block };
             let mut nodes: Body = vec![node].into();
             if block != [1; 3] {
-                pass.nodes(&mut nodes, &mut Touched::default(), &Around::default());
+                pass.nodes(&mut nodes, &mut Touched::default(), &EnclosingLoops::default());
             }
             converge(nodes)
         };
@@ -42,11 +42,11 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     })
 }
 
-/// What threads have accessed since they waited for each other, by buffer.
+/// The accesses of threads since the last barrier, by buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Touched(BTreeMap<BufferId, Access>);
 
-/// Who has accessed a buffer.
+/// The accesses to a buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Access {
     reads: Option<Owners>,
@@ -67,7 +67,8 @@ impl Touched {
         }
     }
 
-    /// Whether a thread may access what another one accesses here, and one of them writes.
+    /// Whether a thread may access an element that another thread accesses here, and one of them
+    /// writes.
     fn meets(&self, other: &Touched, block: [i64; 3]) -> bool {
         let apart = |a: &Option<Owners>, b: &Option<Owners>| match (a, b) {
             (Some(a), Some(b)) => a.join(b).are_known(block),
@@ -83,10 +84,10 @@ impl Touched {
     }
 }
 
-/// Neighbouring guards of which at most one runs.
-struct Ways {
+/// Consecutive guards of which at most one is taken.
+struct ExclusiveGuards {
     conditions: Vec<Vec<Index>>,
-    /// What was accessed before any of them.
+    /// The accesses before all of them.
     before: Touched,
 }
 
@@ -97,14 +98,14 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Puts barriers between nodes that all threads of a block go through; `since` is what was accessed since the last
-    /// one, before and after.
-    fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &Around) {
+    /// Inserts barriers between nodes that all threads of a block execute. `since` holds the
+    /// accesses since the last barrier, before and after.
+    fn nodes(&self, nodes: &mut Body, since: &mut Touched, around: &EnclosingLoops) {
         let mut all = Vec::with_capacity(nodes.len());
-        let mut ways: Option<Ways> = None;
+        let mut ways: Option<ExclusiveGuards> = None;
         for mut node in std::mem::take(nodes) {
             let others = ways.take();
-            // A tensor operation is that of a warp, whether loops number warps or not.
+            // A warp executes a tensor operation, whether or not loops number warps.
             let tree = std::slice::from_ref(&node);
             let is_together = has_threads(tree) || holds_tensors(tree);
             match &mut node {
@@ -133,19 +134,20 @@ impl Pass<'_> {
         *nodes = all.into();
     }
 
-    /// Puts barriers into a guard, which may be one of several ways.
+    /// Inserts barriers into a guard, which may be one of several exclusive ones.
     fn way(
         &self,
         guard: &mut Guard,
-        others: Option<Ways>,
+        others: Option<ExclusiveGuards>,
         since: &mut Touched,
-        around: &Around,
-    ) -> Ways {
-        let is_other =
-            |ways: &Ways| ways.conditions.iter().all(|others| exclude(others, &guard.conditions));
+        around: &EnclosingLoops,
+    ) -> ExclusiveGuards {
+        let is_other = |ways: &ExclusiveGuards| {
+            ways.conditions.iter().all(|others| exclude(others, &guard.conditions))
+        };
         let mut ways = others
             .filter(is_other)
-            .unwrap_or_else(|| Ways { conditions: Vec::new(), before: since.clone() });
+            .unwrap_or_else(|| ExclusiveGuards { conditions: Vec::new(), before: since.clone() });
         let after_others = std::mem::replace(since, ways.before.clone());
         self.guard(guard, since, around);
         since.extend(&after_others);
@@ -153,15 +155,16 @@ impl Pass<'_> {
         ways
     }
 
-    fn guard(&self, guard: &mut Guard, since: &mut Touched, around: &Around) {
-        // Where the conditions do not hold, no barrier inside was passed.
+    fn guard(&self, guard: &mut Guard, since: &mut Touched, around: &EnclosingLoops) {
+        // If the conditions do not hold, no barrier inside was executed.
         let before = since.clone();
         self.nodes(&mut guard.body, since, around);
         since.extend(&before);
     }
 
-    /// Puts barriers into a loop; whether there is to be one ahead of it, which spares one at every iteration.
-    fn a_loop(&self, l: &mut Loop, since: &mut Touched, around: &Around) -> bool {
+    /// Inserts barriers into a loop. Returns whether one is needed before it, which saves one per
+    /// iteration.
+    fn a_loop(&self, l: &mut Loop, since: &mut Touched, around: &EnclosingLoops) -> bool {
         let inner = around.inside(l);
         let mut here = Touched::default();
         self.touch(&l.body, &inner, &mut here);
@@ -169,7 +172,8 @@ impl Pass<'_> {
         if waits {
             *since = Touched::default();
         }
-        // Blocks do not meet. Other iterations begin with what those before them leave behind, which is at most all.
+        // Blocks are independent. Other iterations start with the accesses of earlier ones: at most
+        // all.
         if !matches!(l.kind, LoopKind::Block(_)) {
             self.made_apart(l).iter().for_each(|id| drop(here.0.remove(id)));
             since.extend(&here);
@@ -178,7 +182,8 @@ impl Pass<'_> {
         waits
     }
 
-    /// The buffer of which different iterations of a loop make different elements and read no others.
+    /// The buffer of which different iterations of a loop write different elements and read no
+    /// others.
     fn made_apart(&self, l: &Loop) -> Option<BufferId> {
         let stage = l.stage.filter(|_| l.role == Role::Spatial && !l.overlaps && !l.slides)?;
         let mut is_apart = true;
@@ -189,8 +194,8 @@ impl Pass<'_> {
         is_apart.then_some(stage.0)
     }
 
-    /// Notes what nodes access that other threads may access too.
-    fn touch(&self, nodes: &[Node], around: &Around, touched: &mut Touched) {
+    /// Records the accesses of nodes that may conflict with other threads.
+    fn touch(&self, nodes: &[Node], around: &EnclosingLoops, touched: &mut Touched) {
         for node in nodes {
             match node {
                 Node::Loop(l) => self.touch(&l.body, &around.inside(l), touched),
@@ -201,7 +206,7 @@ impl Pass<'_> {
         }
     }
 
-    fn touch_store(&self, store: &Store, around: &Around, touched: &mut Touched) {
+    fn touch_store(&self, store: &Store, around: &EnclosingLoops, touched: &mut Touched) {
         let mut around = around.clone();
         if let Some(lanes) = store.lanes {
             around.ranges.insert(lanes.var, lanes.count);

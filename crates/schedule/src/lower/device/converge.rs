@@ -1,4 +1,4 @@
-//! Convergence: barriers stand outside of conditions, which guard the work between them.
+//! Moves barriers out of conditions.
 //!
 //! ```text
 //! if (m.0 <= 1) {                                  if (m.0 <= 1) { thread.x for t { P(t) = A(..); } }
@@ -13,17 +13,18 @@
 //! }
 //! ```
 //!
-//! All threads of a block agree on conditions around thread loops, so that both forms are right by the words of OpenCL
-//! and CUDA. PoCL (3.1 at least) makes loops over the work items of the regions between barriers, and its regions are wrong
-//! where a barrier stands in a conditional beside other branches or loops: kernels then never end, write beyond their
-//! buffers, or jump to nowhere. It also takes a loop for one that all work items run where a branch on which they agree
-//! leads to it, even if another one does too, so that no condition joins one on blocks and one on threads by "or".
+//! All threads of a block agree on conditions around thread loops, so OpenCL and CUDA allow both
+//! forms. PoCL (3.1 at least) turns the regions between barriers into loops over work items, and
+//! its regions are wrong if a barrier is in a conditional next to other branches or loops: kernels
+//! then hang, write out of bounds, or jump to nowhere. It also assumes that all work items run a
+//! loop if a uniform branch leads to it, even if a divergent branch leads to it too. So no
+//! condition combines one on blocks and one on threads with "or".
 
 use super::interior::negated;
 use crate::nest::{Body, Guard, Loop, Node};
 use tensorwright_lang::program::Index;
 
-/// Takes barriers out of all guards.
+/// Moves barriers out of all guards.
 pub(super) fn converge(nodes: Body) -> Body {
     let mut all = Vec::with_capacity(nodes.len());
     let mut nodes = nodes.into_iter().peekable();
@@ -61,14 +62,14 @@ pub(super) fn holds_barrier(node: &Node) -> bool {
     }
 }
 
-/// Whether a node is a guard with barriers that does not run if one of others does.
+/// Whether a node is a guard with barriers that excludes all others.
 fn is_another_way(node: &Node, ways: &[Guard]) -> bool {
     let Node::Guard(guard) = node else { return false };
     guard.body.iter().any(holds_barrier)
         && ways.iter().all(|way| exclude(&way.conditions, &guard.conditions))
 }
 
-/// Whether of two lists of conditions at most one holds.
+/// Whether at most one of two lists of conditions holds.
 pub(super) fn exclude(a: &[Index], b: &[Index]) -> bool {
     let not_all =
         |these: &[Index], others: &[Index]| negated(these).is_some_and(|not| others.contains(&not));
@@ -76,15 +77,15 @@ pub(super) fn exclude(a: &[Index], b: &[Index]) -> bool {
     not_all(a, b) || not_all(b, a) || a.iter().filter_map(one_of).any(|not| b.contains(&not))
 }
 
-/// What stands between the barriers of one way.
+/// The contents of a guard, split at its barriers.
 #[derive(Default)]
 struct Phases {
-    /// Work, one more than there are joints. It holds no barrier.
+    /// The work between joints, one more than there are joints. It holds no barrier.
     work: Vec<Vec<Node>>,
     joints: Vec<Joint>,
 }
 
-/// What all threads come to.
+/// A synchronization point of all threads.
 enum Joint {
     Barrier,
     /// A loop with barriers in it.
@@ -110,7 +111,7 @@ impl Phases {
         phases
     }
 
-    /// Whether the same joints follow each other.
+    /// Whether both have the same joints in the same order.
     fn are_like(&self, other: &Self) -> bool {
         self.joints.len() == other.joints.len()
             && self.joints.iter().zip(&other.joints).all(|(a, b)| match (a, b) {
@@ -123,11 +124,11 @@ impl Phases {
     }
 }
 
-/// The work between barriers, and the conditions under which it is done.
+/// The work between barriers, and the conditions under which it runs.
 type Guarded = (Vec<Index>, Phases);
 
-/// Guards of which at most one runs, as guards around the work between barriers. Ways that come to the same barriers
-/// share these; others follow each other.
+/// Turns exclusive guards into guards around the work between barriers. Guards with the same
+/// barriers share them; others follow each other.
 fn apart(ways: Vec<Guard>) -> Vec<Node> {
     let (mut groups, mut all): (Vec<Vec<Guarded>>, _) = (Vec::new(), Vec::new());
     for Guard { conditions, body } in ways {
@@ -144,7 +145,7 @@ fn apart(ways: Vec<Guard>) -> Vec<Node> {
     all
 }
 
-/// Work of several ways around the joints that they share.
+/// The work of several guards around their shared joints.
 fn shared(conditions: &[Vec<Index>], ways: Vec<Phases>) -> Vec<Node> {
     let mut all = Vec::new();
     let (mut work, mut joints): (Vec<_>, Vec<_>) =
@@ -176,7 +177,7 @@ fn shared(conditions: &[Vec<Index>], ways: Vec<Phases>) -> Vec<Node> {
     }
 }
 
-/// Nodes behind conditions; `None` if there are no nodes. A guard in a guard is one of both conditions.
+/// Nodes under conditions; `None` if there are no nodes. Nested guards become one.
 fn guarded(conditions: &[Index], mut nodes: Vec<Node>) -> Option<Node> {
     let mut conditions = conditions.to_vec();
     if let [Node::Guard(inner)] = nodes.as_mut_slice() {

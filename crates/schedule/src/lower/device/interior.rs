@@ -1,4 +1,4 @@
-//! Interior: blocks in which no clamp acts and no tail ends run without asking.
+//! Specializes interior blocks: no clamps, no tails, no guards.
 //!
 //! ```text
 //! block.x for x.0 in 0..17 {                          block.x for x.0 in 0..17 {
@@ -10,14 +10,16 @@
 //! }
 //! ```
 //!
-//! All threads of a block go the same way. Where they wait for each other, the [conditions](super::converge) are around the
-//! work between barriers. What is left of index arithmetic is plain, so that compilers see which loads of
-//! neighbours are next to each other. Nothing but speed depends on it: where it would make too much code, or where
-//! most blocks are at a border, launches stay as they are.
+//! All threads of a block take the same branch. If they synchronize, the
+//! [conditions](super::converge) are around the work between barriers. The remaining index
+//! arithmetic is simple, so compilers see which loads of neighboring threads are contiguous. This
+//! only affects speed: launches that would become too much code, or whose blocks are mostly at a
+//! border, stay unchanged.
 //!
-//! So do launches in which threads run loops: conditions are few beside these, and PoCL (3.1 at least) computes something
-//! else where a loop that all work items run stands behind other branches in a condition on which they all agree. It
-//! waits for all of them around such a loop, as if there were barriers, which stand in a condition then.
+//! Launches in which threads run loops stay unchanged too: loops dominate the cost of conditions,
+//! and PoCL (3.1 at least) computes wrong results if a loop that all work items run follows other
+//! branches in a uniform condition. It synchronizes work items around such a loop, which acts as a
+//! barrier in a condition.
 
 use tensorwright_lang::program::{Atom, Expr, Index};
 
@@ -49,7 +51,7 @@ struct Blocks {
     extent: i64,
 }
 
-/// Some of the blocks of a loop.
+/// A range of blocks of a loop.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     var: Var,
@@ -61,7 +63,7 @@ fn is_block(l: &Loop) -> bool {
     matches!(l.kind, LoopKind::Block(_))
 }
 
-/// Takes the body of the innermost loop over blocks apart.
+/// Partitions the body of the innermost loop over blocks.
 fn launch(l: &mut Loop, ranges: &Ranges, around: &mut Vec<Blocks>) -> Result<(), LowerError> {
     if !is_block(l) {
         return Ok(());
@@ -90,7 +92,7 @@ fn launch(l: &mut Loop, ranges: &Ranges, around: &mut Vec<Blocks>) -> Result<(),
     Ok(())
 }
 
-/// Whether threads run loops, or stores of several lanes, which are written as loops.
+/// Whether threads run loops, or vector stores, which are emitted as loops.
 fn runs_loops(nodes: &[Node]) -> bool {
     let mut found = false;
     for_each_loop(nodes, &mut |l| found |= !l.kind.is_bound());
@@ -98,23 +100,23 @@ fn runs_loops(nodes: &[Node]) -> bool {
     found
 }
 
-/// The blocks in which something is decided that is not decided in all of them.
+/// The ranges of blocks in which a condition is known that is not known in all blocks.
 fn interior(nodes: &[Node], ranges: &Ranges, blocks: &[Blocks]) -> Vec<Span> {
-    let mut questions = Vec::new();
-    collect(nodes, ranges, &mut questions);
+    let mut decisions = Vec::new();
+    collect(nodes, ranges, &mut decisions);
     let span = |Blocks { var, extent }: &Blocks| {
         let middle = extent / 2;
-        let of_middle = |question: &&Question| {
+        let of_middle = |question: &&Decision| {
             question.index.mentions(&|other| other == *var)
                 && !question.is_decided(*var, 0, *extent)
                 && question.is_decided(*var, middle, 1)
         };
-        let questions: Vec<&Question> = questions.iter().filter(of_middle).collect();
-        if questions.is_empty() {
+        let decisions: Vec<&Decision> = decisions.iter().filter(of_middle).collect();
+        if decisions.is_empty() {
             return None;
         }
         let all = |first: i64, count: i64| {
-            questions.iter().all(|question| question.is_decided(*var, first, count))
+            decisions.iter().all(|question| question.is_decided(*var, first, count))
         };
         let first = boundary(0, middle, |block| all(block, 1));
         let behind = boundary(0, extent - 1 - middle, |behind| all(extent - 1 - behind, 1));
@@ -125,29 +127,29 @@ fn interior(nodes: &[Node], ranges: &Ranges, blocks: &[Blocks]) -> Vec<Span> {
     blocks.iter().filter_map(span).collect()
 }
 
-/// What a block may or may not decide, with the loops around it.
-struct Question {
+/// A condition that a block may decide, with the enclosing loops.
+struct Decision {
     index: Index,
-    kind: Asked,
+    kind: DecisionKind,
     ranges: Ranges,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Asked {
-    /// Which operands of minima and maxima it is.
+enum DecisionKind {
+    /// Which operand of a minimum or maximum is selected.
     Clamp,
     /// Whether it is at least zero.
     Condition,
 }
 
-impl Question {
-    /// Whether so many blocks decide it.
+impl Decision {
+    /// Whether `count` blocks from `first` decide it.
     fn is_decided(&self, var: Var, first: i64, count: i64) -> bool {
         let Some(index) = moved(&self.index, var, first) else { return false };
         let ranges = self.ranges.with(var, count);
         match self.kind {
-            Asked::Clamp => ranges.simplify(&index).is_some_and(|simple| !clamps(&simple)),
-            Asked::Condition => {
+            DecisionKind::Clamp => ranges.simplify(&index).is_some_and(|simple| !clamps(&simple)),
+            DecisionKind::Condition => {
                 let interval = ranges.interval(&index);
                 interval.lo >= 0 || interval.hi < 0
             }
@@ -155,8 +157,8 @@ impl Question {
     }
 }
 
-/// What the stores of nodes ask.
-fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Question>) {
+/// Collects the conditions of the stores of nodes.
+fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Decision>) {
     for node in nodes {
         match node {
             Node::Loop(l) => collect(&l.body, &ranges.with(l.var, l.extent), found),
@@ -167,26 +169,26 @@ fn collect(nodes: &[Node], ranges: &Ranges, found: &mut Vec<Question>) {
     }
 }
 
-fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Question>) {
+fn of_store(store: &Store, ranges: &Ranges, found: &mut Vec<Decision>) {
     let ranges = with_lanes(store, ranges);
     let mut ask = |index: Index, kind| {
         if index.outermost_values().is_empty() {
-            found.push(Question { index, kind, ranges: ranges.clone() });
+            found.push(Decision { index, kind, ranges: ranges.clone() });
         }
     };
     let reads = store.reads();
     let of_reads = reads.iter().flat_map(|(_, read)| &read.subscripts);
     for subscript in store.subscripts.iter().chain(of_reads).filter(|subscript| clamps(subscript)) {
-        ask(subscript.clone(), Asked::Clamp);
+        ask(subscript.clone(), DecisionKind::Clamp);
     }
     for bound in &store.domain {
-        ask(bound.index.clone(), Asked::Condition);
+        ask(bound.index.clone(), DecisionKind::Condition);
     }
     store.value.walk(&mut |expr| {
         if let Expr::CompareIndex(_, left, right) = expr
             && let Some(difference) = left.sub(right)
         {
-            ask(difference, Asked::Condition);
+            ask(difference, DecisionKind::Condition);
         }
     });
 }
@@ -208,7 +210,7 @@ fn clamps(index: &Index) -> bool {
     })
 }
 
-/// Rewrites nodes for some blocks alone.
+/// Rewrites nodes for a range of blocks.
 fn decide(nodes: &mut Body, ranges: &Ranges, spans: &[Span]) -> Result<(), LowerError> {
     let mut inner = ranges.clone();
     for Span { var, first, end } in spans {
@@ -225,7 +227,7 @@ fn decide(nodes: &mut Body, ranges: &Ranges, spans: &[Span]) -> Result<(), Lower
     Ok(())
 }
 
-/// Leaves out the bounds of stores that always hold.
+/// Removes bounds of stores that always hold.
 fn prune(nodes: &mut [Node], ranges: &Ranges) {
     for node in nodes {
         match node {
@@ -241,7 +243,8 @@ fn prune(nodes: &mut [Node], ranges: &Ranges) {
     }
 }
 
-/// The conditions of blocks in all spans, each at least zero, and the one of all other blocks; `None` on overflow.
+/// The conditions for a block to be in all spans, each at least zero, and the condition for all
+/// other blocks; `None` on overflow.
 fn conditions(spans: &[Span]) -> Option<(Vec<Index>, Index)> {
     let mut inside = Vec::new();
     for Span { var, first, end } in spans {
@@ -255,7 +258,7 @@ fn conditions(spans: &[Span]) -> Option<(Vec<Index>, Index)> {
     Some((inside, outside))
 }
 
-/// What is at least zero where not all conditions hold; `None` on overflow, or if there are none.
+/// At least zero where not all conditions hold; `None` on overflow, or without conditions.
 pub(in crate::lower::device) fn negated(conditions: &[Index]) -> Option<Index> {
     let mut any: Option<Index> = None;
     for condition in conditions {

@@ -1,4 +1,4 @@
-//! Launches: how large the grids and blocks of a nest are, and that they fit the device.
+//! Computes the grid and block sizes of launches and checks device limits.
 
 use super::{DeviceError, DeviceLimits, MOST_BLOCKS, block_of};
 use crate::lower::LowerError;
@@ -17,8 +17,8 @@ pub(in crate::lower) fn run(nest: &mut LoopNest, limits: &DeviceLimits) -> Resul
     Ok(())
 }
 
-/// How a tree runs. One without bound loops is done by one thread: that is right whatever it computes, and which of its
-/// loops are worth binding is up to schedules.
+/// The launch of a tree. A tree without bound loops runs on one thread, which is always correct;
+/// schedules choose which loops to bind.
 fn launch(nest: &LoopNest, tree: &[Node], limits: &DeviceLimits) -> Result<Launch, DeviceError> {
     let (mut grid, mut too_many) = ([1; 3], None);
     for_each_loop(tree, &mut |l| {
@@ -58,7 +58,7 @@ fn launch(nest: &LoopNest, tree: &[Node], limits: &DeviceLimits) -> Result<Launc
     Ok(launch)
 }
 
-/// The name of the largest buffer, and the bytes of all of them, each at a multiple of 16.
+/// The name of the largest buffer, and the total bytes, each buffer aligned to 16.
 fn total(buffers: &[&Buffer], bytes: impl Fn(&Buffer) -> i64) -> (String, i64) {
     let largest = buffers.iter().max_by_key(|buffer| bytes(buffer));
     let name = largest.map_or_else(String::new, |buffer| buffer.name.clone());

@@ -1,4 +1,4 @@
-//! Lives: a buffer that outlives the loops of a launch is in the workspace.
+//! Moves buffers that outlive the loops of a launch to the workspace.
 //!
 //! ```text
 //! for i.0 in 0..1 {                                 float t[8];                       in the workspace
@@ -8,8 +8,9 @@
 //! }
 //! ```
 //!
-//! Loops of one iteration and loops that are written out are gone by now, and what they hold is then outside of all loops.
-//! Only a launch of one block can be cut like that, since blocks are outermost: there is one of each such buffer.
+//! Earlier passes have removed loops of one iteration and unrolled loops, so their bodies may be at
+//! the top level now. Only a launch of one block can be cut like that, because blocks are
+//! outermost: each such buffer has one copy.
 
 use crate::lower::LowerError;
 use crate::nest::{LoopNest, Memory, Uses};

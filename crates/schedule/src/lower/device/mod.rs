@@ -1,8 +1,10 @@
-//! From a lowered nest to launches of a device: the last group of passes, only where [`LowerOptions`](super::LowerOptions)
-//! has the limits of one.
+//! The passes that turn a lowered nest into launches of a device.
 //!
-//! None of them changes what the nest computes if blocks and threads are read as plain loops: barriers do nothing then,
-//! and a buffer that threads hold in parts is a whole one. So nests for devices are verified like all others.
+//! They run last, and only if [`LowerOptions`](super::LowerOptions) has the limits of a device.
+//!
+//! No pass changes the result of the nest if blocks and threads are read as plain loops: barriers
+//! do nothing then, and a buffer that is distributed over threads is a plain one. So nests for
+//! devices are verified like all others.
 
 pub(super) mod barriers;
 mod converge;
@@ -17,20 +19,20 @@ use std::fmt;
 
 use crate::nest::{Dim, Loop, LoopKind, Node, WARP, for_each_loop};
 
-/// What a device has for a block of threads.
+/// The limits of a device for a block of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// The most threads of a block.
     pub threads: i64,
-    /// The most bytes that the threads of a block share.
+    /// The most bytes of shared memory of a block.
     pub shared_bytes: i64,
     /// The most bytes of all buffers of one thread.
     pub private_bytes: i64,
 }
 
 impl Default for DeviceLimits {
-    /// What every graphics processor of the last ten years has, and no more registers than a thread of full blocks may
-    /// have with some room in its local memory.
+    /// The limits of every GPU of the last ten years. The bytes per thread are the registers of a
+    /// thread of a full block and some local memory.
     fn default() -> Self {
         Self { threads: 1024, shared_bytes: 48 << 10, private_bytes: 16 << 10 }
     }
@@ -39,56 +41,56 @@ impl Default for DeviceLimits {
 /// The most blocks of a grid in each direction.
 const MOST_BLOCKS: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 
-/// Why a nest does not fit a device.
+/// The reason why a nest does not fit a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceError {
-    /// A grid has more blocks in a direction than devices count.
+    /// A grid has too many blocks in a direction.
     Blocks {
         /// The loop.
         name: String,
         /// Its extent.
         blocks: i64,
-        /// The most there may be.
+        /// The limit.
         most: i64,
     },
-    /// A block has more threads than the device runs together.
+    /// A block has too many threads.
     Threads {
         /// The extents of thread loops in the directions x, y and z.
         block: [i64; 3],
-        /// The most there may be.
+        /// The limit.
         most: i64,
     },
-    /// The threads of a block share more bytes than the device has.
+    /// A block needs too much shared memory.
     Shared {
         /// The largest buffer among them.
         largest: String,
         /// The bytes.
         bytes: i64,
-        /// The most there may be.
+        /// The limit.
         most: i64,
     },
-    /// A thread has more bytes than it may.
+    /// A thread needs too much memory.
     Private {
         /// The largest buffer among them.
         largest: String,
         /// The bytes.
         bytes: i64,
-        /// The most there may be.
+        /// The limit.
         most: i64,
     },
-    /// A tensor operation that a warp of threads cannot do.
+    /// A warp cannot execute a tensor operation.
     Tensor {
-        /// The stage whose loops it is.
+        /// The stage of its loops.
         stage: String,
-        /// Why.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// How to fix it.
         help: &'static str,
     },
 }
 
 impl DeviceError {
-    /// What to do about it.
+    /// How to fix it.
     #[must_use]
     pub fn help(&self) -> &'static str {
         match self {
@@ -155,8 +157,8 @@ fn holds_tensors(nodes: &[Node]) -> bool {
     found
 }
 
-/// The threads of a block in which nodes run: the largest extents of thread loops. Tensor operations take a warp in
-/// direction x.
+/// The size of the block in which nodes run: the largest extents of thread loops. Tensor operations
+/// need a warp in direction x.
 fn block_of(nodes: &[Node]) -> [i64; 3] {
     let mut block = [1; 3];
     for_each_loop(nodes, &mut |l| {

@@ -1,4 +1,4 @@
-//! Owners: which thread of a block accesses an element, where that can be told from its subscripts.
+//! Owners: which thread of a block accesses an element.
 //!
 //! ```text
 //! thread.x for n.1 { for n.2 in 0..4 { C(m, 64*n.0 + 4*n.1 + n.2) += ..; } }
@@ -7,7 +7,8 @@
 //! ->  the one that owns e(d) is d % 8
 //! ```
 //!
-//! Two accesses in one block that tell the same owner of each element are those of one thread, and need no barrier.
+//! Two accesses in one block with the same owner for each element are by one thread, and need no
+//! barrier.
 
 use std::collections::BTreeMap;
 
@@ -15,55 +16,56 @@ use tensorwright_lang::program::{Atom, Index, Interval};
 
 use crate::nest::{Buffer, Dim, Loop, LoopKind, Ranges, Var};
 
-/// Where the number of a thread is read off an access.
+/// The part of an access that determines a thread index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Clue {
+enum IndexSource {
     /// A subscript, by its dimension.
     Subscript(usize),
     /// The position in memory.
     Position,
-    /// There is no loop over the direction: the first thread does it.
+    /// No loop uses the direction: the first thread runs it.
     First,
 }
 
-/// The number of a thread: `step` times it, and what varies between bounds, is added to what is the same in a block.
+/// The index of a thread in an access: the value is `step` times the index, plus a part that varies
+/// within bounds, plus a part that is uniform in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Number {
+struct ThreadIndex {
     step: i64,
     uniform: Index,
     rest: Interval,
-    /// How many threads there are.
+    /// The number of threads.
     threads: i64,
-    /// Whether what is a multiple of `step` times `threads` is added to it too.
+    /// Whether multiples of `step * threads` may be added too.
     is_cyclic: bool,
 }
 
-impl Number {
+impl ThreadIndex {
     /// Whether different threads access different elements.
     fn is_apart(&self) -> bool {
         self.rest.hi - self.rest.lo < i128::from(self.step.unsigned_abs())
     }
 }
 
-/// The owners of elements: for each direction, by which clues their number can be told.
+/// The owners of elements: for each direction, how sources determine the thread index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Owners(BTreeMap<(usize, Clue), Number>);
+pub(super) struct Owners(BTreeMap<(usize, IndexSource), ThreadIndex>);
 
 /// The loops around an access in a block.
 #[derive(Clone, Default)]
-pub(super) struct Around {
+pub(super) struct EnclosingLoops {
     /// The loops over threads, by direction.
     pub(super) threads: [Option<Var>; 3],
     /// The loops over blocks.
     pub(super) blocks: Vec<Var>,
-    /// What all loops around can be.
+    /// The ranges of the enclosing loops.
     pub(super) ranges: Ranges,
-    /// Whether it is part of a tensor operation: which thread of a warp accesses what is not known.
+    /// Whether the access is part of a tensor operation, in which the thread of a warp is unknown.
     is_tensor: bool,
 }
 
-impl Around {
-    /// The same inside of a loop.
+impl EnclosingLoops {
+    /// The same inside a loop.
     pub(super) fn inside(&self, l: &Loop) -> Self {
         let mut inner = self.clone();
         inner.ranges.insert(l.var, l.extent);
@@ -78,8 +80,8 @@ impl Around {
 }
 
 impl Owners {
-    /// The owners of the elements that one access reaches.
-    pub(super) fn of(buffer: &Buffer, subscripts: &[Index], around: &Around) -> Self {
+    /// The owners of the elements of one access.
+    pub(super) fn of(buffer: &Buffer, subscripts: &[Index], around: &EnclosingLoops) -> Self {
         let mut owners = Self::default();
         let position = buffer.offset(subscripts);
         for (place, thread) in around.threads.iter().enumerate() {
@@ -88,22 +90,25 @@ impl Owners {
             }
             let Some(thread) = *thread else {
                 let (uniform, rest) = (Index::constant(0), Interval { lo: 0, hi: 0 });
-                let number = Number { step: 1, uniform, rest, threads: 1, is_cyclic: false };
-                owners.0.insert((place, Clue::First), number);
+                let number = ThreadIndex { step: 1, uniform, rest, threads: 1, is_cyclic: false };
+                owners.0.insert((place, IndexSource::First), number);
                 continue;
             };
             let dimensions = subscripts.iter().enumerate();
-            let clues = dimensions.map(|(dimension, index)| (Clue::Subscript(dimension), index));
-            for (clue, index) in clues.chain(position.iter().map(|at| (Clue::Position, at))) {
-                if let Some(number) = number(index, thread, around).filter(Number::is_apart) {
-                    owners.0.insert((place, clue), number);
+            let sources =
+                dimensions.map(|(dimension, index)| (IndexSource::Subscript(dimension), index));
+            for (source, index) in
+                sources.chain(position.iter().map(|at| (IndexSource::Position, at)))
+            {
+                if let Some(number) = number(index, thread, around).filter(ThreadIndex::is_apart) {
+                    owners.0.insert((place, source), number);
                 }
             }
         }
         owners
     }
 
-    /// What is known of the owners if an element is accessed in either way.
+    /// The owners that hold for both kinds of access.
     pub(super) fn join(&self, other: &Self) -> Self {
         let both = self.0.iter().filter_map(|(key, a)| {
             let b = other.0.get(key).filter(|b| (b.step, &b.uniform) == (a.step, &a.uniform))?;
@@ -111,7 +116,7 @@ impl Owners {
             if is_cyclic && a.threads != b.threads {
                 return None;
             }
-            let joined = Number { rest: a.rest.hull(b.rest), is_cyclic, ..a.clone() };
+            let joined = ThreadIndex { rest: a.rest.hull(b.rest), is_cyclic, ..a.clone() };
             joined.is_apart().then_some((*key, joined))
         });
         Self(both.collect())
@@ -124,8 +129,8 @@ impl Owners {
     }
 }
 
-/// The number of a thread in an index; `None` if the index does not move with it in equal steps.
-fn number(index: &Index, thread: Var, around: &Around) -> Option<Number> {
+/// The thread index in an index; `None` if the index is not linear in it.
+fn number(index: &Index, thread: Var, around: &EnclosingLoops) -> Option<ThreadIndex> {
     let step = index.coefficient_of(thread).filter(|step| *step != 0)?;
     let threads = around.ranges.extent(thread)?;
     let cycle = step.checked_mul(threads)?;
@@ -143,5 +148,5 @@ fn number(index: &Index, thread: Var, around: &Around) -> Option<Number> {
         *side = side.add(&part)?;
     }
     let rest = around.ranges.interval(&rest);
-    Some(Number { step, uniform, rest, threads, is_cyclic })
+    Some(ThreadIndex { step, uniform, rest, threads, is_cyclic })
 }

@@ -1,4 +1,4 @@
-//! Registers: a buffer of a block of which every thread accesses its own elements is held in parts, one by each thread.
+//! Distributes block-local buffers over the registers of threads.
 //!
 //! ```text
 //! block.x for n.0 {
@@ -7,7 +7,8 @@
 //!   thread.y for m.1 { thread.x for n.1 { .. C(..) = C.tile(m.1, n.1, m.2, n.2); } }
 //! ```
 //!
-//! The nest keeps the dimensions that threads number, and emitters for devices leave them out
+//! This applies if every thread accesses its own elements only. The nest keeps the dimensions that
+//! are thread indices, and emitters for devices drop them
 //! ([`Buffer::by_thread`](crate::nest::Buffer::by_thread)).
 
 use super::{block_of, has_bound};
@@ -31,7 +32,7 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     Ok(())
 }
 
-/// The dimensions of a buffer that are the numbers of threads in all accesses; `None` if threads share elements.
+/// The dimensions that are thread indices in all accesses; `None` if threads share elements.
 fn dimensions(nest: &LoopNest, id: BufferId) -> Option<Vec<usize>> {
     let mut accesses = Accesses { id, found: Vec::new() };
     let mut block = [1; 3];
@@ -62,7 +63,7 @@ fn dimensions(nest: &LoopNest, id: BufferId) -> Option<Vec<usize>> {
     Some(own)
 }
 
-/// The accesses to a buffer, with the loops over threads around them.
+/// The accesses to a buffer, with the enclosing thread loops.
 struct Accesses {
     id: BufferId,
     found: Vec<(Vec<Index>, [Option<Var>; 3])>,

@@ -1,4 +1,4 @@
-//! Tensor operations: that a warp of threads can do them, and that what they add up is in its registers.
+//! Checks that a warp can execute tensor operations on register tiles.
 //!
 //! ```text
 //! thread.y for m.1 {                                           warps, of 32 threads in direction x
@@ -8,9 +8,9 @@
 //!   tensor for m.2 { tensor for n.2 { C(..) = C.tile(..); } }
 //! ```
 //!
-//! No loop of the nest numbers the threads of a warp, since who holds which element is the device's affair: an operation
-//! takes all of direction x, and the loops around it number warps. [`Buffer::fragment`](crate::nest::Buffer::fragment) says
-//! which buffers are tiles in registers.
+//! No loop of the nest numbers the threads of a warp, because the device decides which thread holds
+//! which element: an operation takes all of direction x, and the loops around it number warps.
+//! [`Buffer::fragment`](crate::nest::Buffer::fragment) marks buffers that are tiles in registers.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(in crate::lower) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
 
 const TILES: &str = "accumulate in a tile of the warp: `cache_write` in a bound loop, or inside of one, around the sum";
 
-/// Tiles in registers, and whose they are.
+/// Tiles in registers, and the warps that own them.
 #[derive(Debug, Clone)]
 struct Tiles {
     tiles: Fragment,
@@ -52,7 +52,7 @@ fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Tiles>, DeviceError> {
             continue;
         }
         let mut pass = Pass { nest, ops: Vec::new(), others: Vec::new() };
-        pass.nodes(tree, Around::default())?;
+        pass.nodes(tree, ThreadLoops::default())?;
         let block = block_of(tree);
         for (op, around) in &pass.ops {
             pass.threads(op, around, tree, block)?;
@@ -79,9 +79,9 @@ fn found(nest: &LoopNest) -> Result<BTreeMap<BufferId, Tiles>, DeviceError> {
     Ok(fragments)
 }
 
-/// What is around an operation.
+/// The thread loops around an operation.
 #[derive(Debug, Clone, Copy, Default)]
-struct Around<'a> {
+struct ThreadLoops<'a> {
     /// The loops over threads, by direction.
     threads: [Option<&'a Loop>; 3],
     /// The outermost of them.
@@ -90,13 +90,13 @@ struct Around<'a> {
 
 struct Pass<'a> {
     nest: &'a LoopNest,
-    ops: Vec<(TensorOp<'a>, Around<'a>)>,
+    ops: Vec<(TensorOp<'a>, ThreadLoops<'a>)>,
     /// Other stores.
     others: Vec<&'a Store>,
 }
 
 impl<'a> Pass<'a> {
-    fn nodes(&mut self, nodes: &'a [Node], around: Around<'a>) -> Result<(), DeviceError> {
+    fn nodes(&mut self, nodes: &'a [Node], around: ThreadLoops<'a>) -> Result<(), DeviceError> {
         for node in nodes {
             match node {
                 Node::Loop(l) if l.kind == LoopKind::Tensor => {
@@ -123,11 +123,11 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Direction x is the warp's, and all that its threads do.
+    /// Direction x belongs to the warp, and all its threads take part.
     fn threads(
         &self,
         op: &TensorOp<'_>,
-        around: &Around<'_>,
+        around: &ThreadLoops<'_>,
         tree: &[Node],
         block: [i64; 3],
     ) -> Result<(), DeviceError> {
@@ -168,7 +168,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Tiles of operands and results are in memory that the whole warp reaches, and lie as the device wants them.
+    /// Operand and result tiles are in memory that the whole warp can access, in a layout of the
+    /// device.
     fn memory(&self, op: &TensorOp<'_>) -> Result<(), DeviceError> {
         let placed = |id: BufferId, subscripts: &[_], rows: Var, columns: Var| {
             let buffer = self.nest.buffer(id);
@@ -197,7 +198,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Sums are in the registers of a warp, not in memory.
+    /// Accumulators are in registers of a warp, not in memory.
     fn in_registers(&self, op: &TensorOp<'_>) -> Result<(), DeviceError> {
         let buffer = self.nest.buffer(op.tile().0);
         match buffer.memory {
@@ -209,7 +210,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// What is added up is in registers: only operations of one warp access it.
+    /// An accumulator is in registers: only operations of one warp access it.
     fn tiles(
         &self,
         id: BufferId,
@@ -282,7 +283,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The dimensions of a tile that its rows and columns are; `None` if it is accessed in another way.
+/// The dimensions of a tile's rows and columns; `None` if it is accessed in another way.
 fn dimensions(op: &TensorOp<'_>) -> Option<[usize; 2]> {
     let subscripts = op.tile().1;
     let place = |var: Var| subscripts.iter().position(|index| index.as_axis() == Some(var));
@@ -292,7 +293,7 @@ fn dimensions(op: &TensorOp<'_>) -> Option<[usize; 2]> {
     others.into_iter().all(|(_, index)| !index.mentions(&is_tile)).then_some(found)
 }
 
-/// A store that is no part of an operation.
+/// A store outside of tensor operations.
 fn other_store(nodes: &[Node]) -> Option<&Store> {
     nodes.iter().find_map(|node| match node {
         Node::Loop(l) if l.kind == LoopKind::Tensor => None,

@@ -1,4 +1,4 @@
-//! The box of positions that a padded copy holds, and what its elements are.
+//! The box of positions that a padded copy covers.
 
 use tensorwright_lang::ops::{CompareOp, LogicOp, UnaryOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite, Scalar};
@@ -17,9 +17,9 @@ const MAX_ELEMENTS: i64 = 1 << 40;
 
 /// One dimension of a copy.
 struct Side {
-    /// The variable of the loop that makes it.
+    /// The variable of the loop that computes it.
     var: Var,
-    /// The position in the tensor that the first element stands for.
+    /// The position in the tensor of its first element.
     first: i64,
     /// The number of elements.
     count: i64,
@@ -27,7 +27,7 @@ struct Side {
     extent: i64,
 }
 
-/// The box of positions that a copy holds.
+/// The box of positions that a copy covers.
 pub(super) struct Frame {
     tensor: BufferId,
     sides: Vec<Side>,
@@ -35,7 +35,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The smallest box that holds what all sites reach.
+    /// The smallest box that contains all sites.
     pub(super) fn around(
         nest: &mut LoopNest,
         tensor: BufferId,
@@ -64,7 +64,7 @@ impl Frame {
         if elements <= MAX_ELEMENTS { Ok(frame) } else { Err(too_large()) }
     }
 
-    /// The condition of a site as one on elements of the copy; `None` if it always holds.
+    /// The condition of a site in terms of elements of the copy; `None` if it always holds.
     pub(super) fn condition(&self, site: &Site) -> Result<Option<Expr>, Refusal> {
         let mut all = Vec::new();
         for condition in &site.conditions {
@@ -88,7 +88,7 @@ impl Frame {
         })
     }
 
-    /// Makes reads of the copy start at its first element; `None` on overflow.
+    /// Shifts reads of the copy to start at its first element; `None` on overflow.
     pub(super) fn shift(&self, store: &mut Store, copy: BufferId) -> Option<()> {
         struct Shift<'a>(&'a Frame, BufferId);
         impl Rewrite for Shift<'_> {
@@ -104,7 +104,7 @@ impl Frame {
         rewrite_store(store, &mut Shift(self, copy))
     }
 
-    /// Adds the copy to the nest, and the stage that makes it.
+    /// Adds the copy and the stage that computes it to the nest.
     pub(super) fn make(
         self,
         nest: &mut LoopNest,
@@ -130,7 +130,7 @@ impl Frame {
         Ok(chain(&loops, Store::new(copy, subscripts, value)))
     }
 
-    /// A condition on positions as one on elements of the copy.
+    /// A condition on positions, in terms of elements of the copy.
     fn moved(&self, site: &Site, condition: &Expr) -> Option<Expr> {
         let again = |condition: &Expr| self.moved(site, condition).map(Box::new);
         Some(match condition {
@@ -144,7 +144,7 @@ impl Frame {
     /// An index as a function of the position that a site reads, if it is one.
     fn moved_index(&self, site: &Site, index: &Index) -> Option<Index> {
         let pairs = || site.subscripts.iter().zip(&self.sides);
-        // Mostly it is one subscript, scaled and shifted; else a sum of several.
+        // Usually one scaled and shifted subscript; otherwise a sum of several.
         let alone = pairs().find_map(|(subscript, side)| {
             let (factor, rest) = eliminate(index, subscript)?;
             let rest = Index::constant(rest.as_constant()?);
@@ -172,8 +172,8 @@ impl Frame {
         Some(sum)
     }
 
-    /// The conditions for positions to be in the tensor that others do not imply: the box may hold
-    /// positions that no iteration reads. `None` on overflow.
+    /// The bounds of the tensor that other conditions do not imply: the box may contain positions
+    /// that no iteration reads. `None` on overflow.
     fn outside(&self, conditions: &[Expr]) -> Option<Vec<Expr>> {
         let mut missing = Vec::new();
         for side in &self.sides {
@@ -196,7 +196,7 @@ impl Frame {
 }
 
 impl Side {
-    /// The position in the tensor of the element that the loop is at.
+    /// The position in the tensor of the current element of the loop.
     fn position(&self) -> Option<Index> {
         Index::axis(self.var).add(&Index::constant(self.first))
     }
@@ -213,8 +213,8 @@ fn eliminate(index: &Index, subscript: &Index) -> Option<(i64, Index)> {
     Some((factor, index.sub(&subscript.scale(factor)?)?))
 }
 
-/// The condition that an index compares with zero in a certain way, with the constant on the right
-/// and a variable that is alone without a factor: `2*d0 - 3 >= 0` is `d0 >= 2`.
+/// The comparison of an index with zero, with the constant on the right and without a factor of a
+/// single variable: `2*d0 - 3 >= 0` is `d0 >= 2`.
 fn compare(op: CompareOp, index: &Index) -> Option<Expr> {
     let constant = index.constant_term();
     let limit = constant.checked_neg()?;
@@ -262,7 +262,7 @@ fn conjuncts(condition: Expr, all: &mut Vec<Expr>) {
     }
 }
 
-/// The values of a variable that a condition allows, as far as they are easily seen.
+/// The values of a variable that a condition allows, if they are easy to derive.
 fn limits(condition: &Expr, var: Var) -> (i128, i128) {
     let any = (i128::MIN, i128::MAX);
     let Expr::CompareIndex(op, a, b) = condition else { return any };

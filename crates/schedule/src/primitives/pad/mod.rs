@@ -1,4 +1,4 @@
-//! `pad`: a read under a condition on its position becomes a read of a padded copy.
+//! `pad`: replaces a guarded read by a read of a padded copy.
 //!
 //! ```text
 //! out: pad in
@@ -8,13 +8,13 @@
 //! }                                            for h, kh { out(h) += in.pad(h+kh) * w(kh); }
 //! ```
 //!
-//! The copy `in.pad` holds the box of all positions that the loops reach, and the value of the other
-//! branch where the condition fails. That branch is a constant if the read stands alone, and zero if
-//! it is a factor of a product. The condition must be one on the position that is read, and what else
-//! the product reads must be there wherever the loops are.
+//! The copy `in.pad` covers the box of all positions that the loops reach, and holds the value of
+//! the other branch where the condition fails. That branch is a constant if the read is alone, and
+//! zero if the read is a factor of a product. The condition must only depend on the position that
+//! is read, and the other factors must be readable in all iterations.
 //!
-//! A product with zero is zero unless the other factor is infinite or no number: there, and only
-//! there, the result may be NaN where it was not.
+//! A product with zero is zero unless the other factor is infinite or NaN: only then, the result
+//! may be NaN where it was not before.
 
 mod frame;
 
@@ -108,11 +108,11 @@ impl Rule for Pad {
 struct Site {
     subscripts: Vec<Index>,
     conditions: Vec<Expr>,
-    /// What stands in for the element where a condition fails.
+    /// The value of the element where a condition fails.
     fill: Scalar,
 }
 
-/// Finds the reads of a tensor that can be moved to a padded copy, and moves them.
+/// Finds the reads of a tensor that can use a padded copy, and redirects them.
 struct Sites<'a> {
     nest: &'a LoopNest,
     ranges: &'a Ranges,
@@ -122,7 +122,7 @@ struct Sites<'a> {
 }
 
 impl Sites<'_> {
-    /// The expression with selections around reads of the tensor gone.
+    /// The expression without selections around reads of the tensor.
     fn search(&mut self, expr: &Expr) -> Expr {
         let mut again = |expr: &Expr| Box::new(self.search(expr));
         match expr {
@@ -151,8 +151,8 @@ impl Sites<'_> {
         }
     }
 
-    /// The expression with conditions moved into the read of the tensor, if it is `fill` wherever
-    /// the element is what then stands in for it.
+    /// The expression with conditions moved into the read of the tensor. This requires that the
+    /// expression is `fill` wherever the element is its padding value.
     fn absorb(&mut self, expr: &Expr, conditions: Vec<Expr>, fill: Scalar) -> Option<Expr> {
         let is_zero = is_zero(fill);
         match expr {
@@ -190,7 +190,7 @@ impl Sites<'_> {
         }
     }
 
-    /// Whether an expression can be evaluated wherever the loops are.
+    /// Whether an expression can be evaluated in all iterations.
     fn is_total(&self, expr: &Expr) -> bool {
         let mut total = true;
         expr.walk_reads(&mut |read| {
@@ -213,7 +213,7 @@ fn product(a: Expr, b: Expr) -> Expr {
     Expr::Arith(ArithOp::Mul, Box::new(a), Box::new(b))
 }
 
-/// Whether a condition is decided by the loops alone, not by data.
+/// Whether a condition depends only on loops, not on data.
 fn is_positional(condition: &Expr) -> bool {
     match condition {
         Expr::CompareIndex(_, a, b) => !a.has_value() && !b.has_value(),

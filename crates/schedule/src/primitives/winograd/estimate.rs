@@ -1,22 +1,22 @@
-//! Whether `winograd` pays, and with which tiles: an estimate of work and traffic.
+//! Cost model for `winograd`: estimates work and memory traffic per tile size.
 
 use super::Winograd;
-use super::pattern::{Pattern, Tap};
+use super::pattern::{FilteredAxis, Pattern};
 use crate::access::Accesses;
 use crate::nest::{LoopNest, Role};
 
-/// Operations that a core does in the time in which a byte comes from beyond its own caches. Between
-/// 10 and 20 on the machines of today; it decides only close cases.
+/// The operations of a core in the time that a byte takes to arrive from outside its private
+/// caches. Between 10 and 20 on current machines; it only decides close cases.
 const OPERATIONS_PER_BYTE: f64 = 16.0;
 
-/// The products run a little below the speed of a long direct sum.
+/// The relative speed of the products: slightly slower than a long direct sum.
 const SHORTER_SUMS: f64 = 1.15;
 
-/// Tiles that are considered.
+/// The tile sizes to try.
 const TILES: [i64; 3] = [2, 3, 4];
 
-/// The ways to compute a stage by Winograd's algorithm that are worth a try, fastest first, with how
-/// many times faster than the direct sum each seems to be.
+/// The variants of Winograd's algorithm that may pay for a stage, fastest first, with the estimated
+/// speedup over the direct sum.
 #[must_use]
 pub fn winograd_choices(nest: &LoopNest, stage: &str) -> Vec<(Winograd, f64)> {
     let Some(accesses) = Accesses::of(nest, stage) else { return Vec::new() };
@@ -54,7 +54,7 @@ fn gain(nest: &LoopNest, pattern: &Pattern) -> f64 {
     let products = product(&mut filters.iter().map(|f| f.filter.products() as i64));
     let taps = product(&mut filters.iter().map(|f| f.r.extent));
     let places = product(&mut filters.iter().map(|f| f.y.extent));
-    let tiles = product(&mut filters.iter().map(Tap::tiles));
+    let tiles = product(&mut filters.iter().map(FilteredAxis::tiles));
     let multiplied = 2.0 * all / (places * taps) * tiles * products;
     let inputs = product(&mut filters.iter().map(|f| f.y.extent + f.r.extent - 1));
     let factors = products * tiles * data / inputs;

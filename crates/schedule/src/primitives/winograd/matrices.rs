@@ -1,8 +1,10 @@
-//! The matrices of a minimal filtering algorithm F(m, r): `m` results of a filter with `r` taps by
-//! `m + r - 1` multiplications (Winograd 1980; Lavin and Gray 2016).
+//! The matrices of a minimal filtering algorithm F(m, r).
 //!
-//! They are the transposed algorithm of Toom and Cook. With points `a_0, a_1, ...` and infinity, the
-//! product of two polynomials is found from its values at the points; transposed, that is
+//! It computes `m` results of a filter with `r` taps by `m + r - 1` multiplications (Winograd 1980;
+//! Lavin and Gray 2016).
+//!
+//! They are the transposed Toom-Cook algorithm. With points `a_0, a_1, ...` and infinity, the
+//! product of two polynomials is interpolated from its values at the points; the transpose is
 //!
 //! ```text
 //! y = AT [(G g) * (BT d)]
@@ -10,7 +12,7 @@
 //! BT  row j: the coefficients of prod (x - a_l) without factor j; last row: of all factors
 //! ```
 
-/// The points, in the order in which they are taken: small numbers keep rounding errors small.
+/// The points, in the order of use: small numbers keep rounding errors small.
 const POINTS: [f64; 5] = [0.0, 1.0, -1.0, 2.0, -2.0];
 
 /// The most multiplications along a dimension: with more points, rounding errors grow fast.
@@ -33,7 +35,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// The matrices for so many results of so many taps; `None` if they would need too many points.
+    /// The matrices for numbers of results and taps; `None` if they need too many points.
     pub(super) fn new(results: usize, taps: usize) -> Option<Self> {
         let products = (results + taps).checked_sub(1)?;
         if results < 2 || taps < 2 || products > MOST_PRODUCTS {
@@ -58,14 +60,13 @@ impl Filter {
         Some(Self { results, at: at.collect(), g, bt })
     }
 
-    /// How many multiplications a tile has.
+    /// The number of multiplications of a tile.
     pub(super) fn products(&self) -> usize {
         self.bt.len()
     }
 
-    /// By how much the absolute values that make a result exceed those of the direct sum, where all
-    /// data are of one magnitude and all taps of another: the largest row of `|AT| (|G| |g| * |BT| |d|)`
-    /// by the number of taps.
+    /// The growth of magnitudes compared to the direct sum, if all data have one magnitude and all
+    /// taps another: the largest row of `|AT| (|G| |g| * |BT| |d|)`, divided by the number of taps.
     pub(super) fn amplification(&self) -> f64 {
         let norm = |row: &Vec<f64>| row.iter().map(|x| x.abs()).sum::<f64>();
         let result = |row: &Vec<f64>| {
@@ -76,8 +77,8 @@ impl Filter {
         self.at.iter().map(result).fold(0.0, f64::max) / taps
     }
 
-    /// The roundings that a number goes through on its way through the three matrices: a product and
-    /// the additions of a row each, and the coefficients of `G`, which are no binary fractions.
+    /// The number of roundings of a value on its way through the three matrices: a product and the
+    /// additions of a row each, and the coefficients of `G`, which are no binary fractions.
     pub(super) fn roundings(&self) -> f64 {
         let terms = |row: &Vec<f64>| row.iter().filter(|x| **x != 0.0).count();
         let most = |matrix: &Matrix| matrix.iter().map(terms).max().unwrap_or_default();
@@ -90,7 +91,7 @@ fn others(points: &[f64], without: usize) -> Vec<f64> {
     kept.map(|(_, point)| *point).collect()
 }
 
-/// The coefficients of the polynomial with these roots, from the constant one on.
+/// The coefficients of the polynomial with these roots, constant term first.
 fn polynomial(roots: &[f64], length: usize) -> Vec<f64> {
     let mut coefficients = vec![0.0; length];
     coefficients[0] = 1.0;

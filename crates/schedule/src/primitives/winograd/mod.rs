@@ -1,4 +1,4 @@
-//! `winograd`: a sliding sum of products is computed tile by tile with fewer multiplications.
+//! `winograd`: computes a convolution with Winograd's minimal filtering.
 //!
 //! ```text
 //! out: winograd h w by 4
@@ -11,10 +11,11 @@
 //! out.rows, out(n,k,h,w)       AT M A, tiles put together
 //! ```
 //!
-//! For a 3 x 3 filter and tiles of 4 x 4 results, 36 products take the place of 144 (Lavin and Gray,
-//! "Fast algorithms for convolutional neural networks", 2016). Sums are rounded differently:
-//! [`LoopNest::error_growth`] says by how much more on data of one magnitude. On other data the error of a
-//! result is relative to the largest numbers of its tile, and an infinity reaches the whole tile.
+//! For a 3 x 3 filter and tiles of 4 x 4 results, 36 products replace 144 (Lavin and Gray, "Fast
+//! algorithms for convolutional neural networks", 2016). Sums are rounded differently:
+//! [`LoopNest::error_growth`] bounds the growth of the error on data of one magnitude. On other
+//! data the error of a result is relative to the largest numbers of its tile, and an infinity
+//! spreads to the whole tile.
 
 mod estimate;
 mod matrices;
@@ -35,16 +36,16 @@ use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
 
-/// The most dimensions that are filtered at once.
+/// The most filtered dimensions.
 const MOST_DIMENSIONS: usize = 2;
 
-/// The lanes of the vectors in which weights are prepared.
+/// The vector lanes of the weight transform.
 const WEIGHT_LANES: i64 = 16;
 
 /// Computes a sliding sum by Winograd's algorithm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Winograd {
-    /// The loops over results that slide.
+    /// The spatial loops that slide.
     pub targets: Vec<String>,
     /// The results of a tile along each of them.
     pub results: i64,
@@ -104,8 +105,8 @@ impl Rule for Winograd {
     }
 }
 
-/// The bound on the error of a result by that of the direct sum, for data of one magnitude: the sum of
-/// absolute values times the roundings that each goes through, by the same of the direct sum.
+/// The error bound of a result relative to that of the direct sum, for data of one magnitude: the
+/// sum of absolute values times the roundings of each, divided by the same for the direct sum.
 fn growth(pattern: &Pattern) -> f64 {
     let product = |all: &mut dyn Iterator<Item = f64>| all.product::<f64>();
     let terms = pattern.loops.iter().filter(|l| l.role == Role::Reduce).map(|l| l.extent as f64);
@@ -117,9 +118,9 @@ fn growth(pattern: &Pattern) -> f64 {
     (amplification * roundings / terms).max(1.0)
 }
 
-/// Vectors along the innermost dimension of the weights, products written out, and what lies between
-/// in registers: preparation is not scheduled by anybody else, and would take longer than many calls.
-/// If a step is refused it stays slow.
+/// Vectorizes the innermost dimension of the weights, unrolls the products, and keeps temporaries
+/// in registers: no other code schedules the preparation, and unscheduled it would take longer than
+/// many calls. If a step is refused, the preparation stays slow.
 fn write_out_weights(nest: &mut LoopNest, filters: usize, weights: &[BufferId]) {
     let Some((last, rows)) = weights.split_last() else { return };
     let stage = nest.buffer(*last).name.clone();

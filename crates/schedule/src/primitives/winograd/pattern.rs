@@ -1,5 +1,6 @@
-//! What `winograd` applies to: a sum of products in which loops over results and loops over taps
-//! move one tensor together.
+//! The pattern that `winograd` matches: a convolution.
+//!
+//! It is a sum of products in which spatial loops and loops over taps move one tensor together.
 
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
 use tensorwright_lang::program::{Expr, Index, Read};
@@ -18,18 +19,18 @@ pub(super) struct Pattern {
     pub(super) loops: Vec<Axis>,
     pub(super) data: Read,
     pub(super) weight: Read,
-    /// The dimensions that are filtered.
-    pub(super) filters: Vec<Tap>,
-    /// The dimension of the data that a loop over terms moves alone, and that becomes the innermost
-    /// one.
+    /// The filtered dimensions.
+    pub(super) filters: Vec<FilteredAxis>,
+    /// The dimension of the data that only a reduction loop moves (the channel). It becomes the
+    /// innermost one.
     pub(super) channel: Option<usize>,
-    /// The loop over results that only the weights know: the innermost one of the products.
+    /// The spatial loop that only the weights depend on: the innermost one of the products.
     pub(super) lane: Option<Var>,
 }
 
-/// A dimension that is filtered.
-pub(super) struct Tap {
-    /// The loop over results.
+/// A filtered dimension.
+pub(super) struct FilteredAxis {
+    /// The spatial loop.
     pub(super) y: Axis,
     /// The loop over taps.
     pub(super) r: Axis,
@@ -43,7 +44,7 @@ pub(super) struct Tap {
     pub(super) filter: Filter,
 }
 
-impl Tap {
+impl FilteredAxis {
     /// The number of tiles.
     pub(super) fn tiles(&self) -> i64 {
         let results = self.filter.results as i64;
@@ -52,7 +53,7 @@ impl Tap {
 }
 
 impl Pattern {
-    /// Looks at a stage, with the loops to filter and the results of a tile.
+    /// Matches a stage, given the loops to filter and the results of a tile.
     pub(super) fn of(
         nest: &LoopNest,
         stage: &str,
@@ -96,7 +97,7 @@ impl Pattern {
         Ok(Self { store, loops, data, weight, filters, channel, lane })
     }
 
-    /// The loops over results that are not filtered, with those that the weights alone know last.
+    /// The unfiltered spatial loops; those that only the weights depend on come last.
     pub(super) fn results(&self) -> Vec<Axis> {
         let kept = |l: &&Axis| {
             l.role == Role::Spatial
@@ -106,12 +107,12 @@ impl Pattern {
         self.loops.iter().filter(kept).cloned().collect()
     }
 
-    /// The innermost loop over results.
+    /// The innermost spatial loop.
     pub(super) fn lane_axis(&self) -> Option<Axis> {
         self.loops.iter().find(|l| Some(l.var) == self.lane).cloned()
     }
 
-    /// The loops over terms that are not taps.
+    /// The reduction loops that are not taps.
     pub(super) fn terms(&self) -> Vec<Axis> {
         let kept =
             |l: &&Axis| l.role == Role::Reduce && self.filters.iter().all(|f| f.r.var != l.var);
@@ -177,7 +178,7 @@ fn tap(
     weight: &Read,
     y: &Axis,
     results: i64,
-) -> Result<Tap, Refusal> {
+) -> Result<FilteredAxis, Refusal> {
     let (data_name, weight_name) =
         (&nest.buffer(data.tensor).name, &nest.buffer(weight.tensor).name);
     let refused = || {
@@ -214,5 +215,5 @@ fn tap(
         ))
     })?;
     let start = data.subscripts[data_dim].constant_term();
-    Ok(Tap { y: y.clone(), r: r.clone(), data_dim, weight_dim, start, filter })
+    Ok(FilteredAxis { y: y.clone(), r: r.clone(), data_dim, weight_dim, start, filter })
 }

@@ -1,4 +1,4 @@
-//! The stages that take the place of a filtered sum.
+//! Builds the stages that replace a convolution in `winograd`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tensorwright_lang::ops::{ArithOp, CompareOp, LogicOp, ReductionOp};
 use tensorwright_lang::program::{AxisId, Expr, Index, Rewrite};
 
 use super::matrices::Matrix;
-use super::pattern::{Pattern, Tap};
+use super::pattern::{FilteredAxis, Pattern};
 use super::transform::{constant, product};
 use crate::access::Axis;
 use crate::canonical::{element, neutral};
@@ -16,15 +16,15 @@ use crate::primitives::find::fresh_name;
 use crate::primitives::prepare::chain;
 use crate::refusal::Refusal;
 
-/// What is put in place of the stage.
+/// The stages that replace the convolution.
 pub(super) struct Stages {
-    /// What the weights become; of constants if the weights are.
+    /// The transformed weights; constant if the weights are.
     pub(super) weights: Vec<(BufferId, Node)>,
-    /// Everything else, in order.
+    /// All other stages, in order.
     pub(super) body: Vec<Node>,
 }
 
-/// The loops of a stage in the making.
+/// The loops of a stage under construction.
 #[derive(Default)]
 struct Loops {
     loops: Vec<(Var, i64, Role)>,
@@ -44,7 +44,7 @@ impl Loops {
         Index::axis(var)
     }
 
-    /// Loops of their own for loops of the stage that is replaced.
+    /// Creates copies of loops of the original stage.
     fn copy(&mut self, nest: &mut LoopNest, axes: &[Axis], role: Role) -> Vec<Index> {
         let mut made = Vec::new();
         for axis in axes {
@@ -55,7 +55,7 @@ impl Loops {
         made
     }
 
-    /// An index of the stage that is replaced, in terms of these loops.
+    /// An index of the original stage, as a function of these loops.
     fn index(&self, index: &Index) -> Result<Index, Refusal> {
         index.rewrite(&mut &*self).ok_or_else(Refusal::overflow)
     }
@@ -67,7 +67,7 @@ impl Loops {
 
 /// Builds all stages.
 pub(super) fn build(nest: &mut LoopNest, pattern: &Pattern) -> Result<Stages, Refusal> {
-    let mut maker = Maker { nest, pattern, body: Vec::new() };
+    let mut maker = StageBuilder { nest, pattern, body: Vec::new() };
     let tiled = maker.tiled()?;
     let data = maker.data(tiled)?;
     let weights = maker.weights()?;
@@ -77,19 +77,19 @@ pub(super) fn build(nest: &mut LoopNest, pattern: &Pattern) -> Result<Stages, Re
     Ok(Stages { weights, body: maker.body })
 }
 
-struct Maker<'a> {
+struct StageBuilder<'a> {
     nest: &'a mut LoopNest,
     pattern: &'a Pattern,
     body: Vec<Node>,
 }
 
-impl Maker<'_> {
+impl StageBuilder<'_> {
     fn dtype(&self) -> DType {
         self.nest.dtype(self.pattern.store.buffer)
     }
 
     fn tiles(&self) -> i64 {
-        self.pattern.filters.iter().map(Tap::tiles).product()
+        self.pattern.filters.iter().map(FilteredAxis::tiles).product()
     }
 
     fn buffer(
@@ -104,12 +104,12 @@ impl Maker<'_> {
             return Err(Refusal::overflow());
         }
         let name = fresh_name(self.nest, &format!("{}.{suffix}", self.nest.buffer(of).name));
-        // Every element is made by one stage and read by others: it outlives their loops.
+        // One stage writes every element and others read it: it outlives their loops.
         let buffer = Buffer::new(name, self.dtype(), shape, Owner::Intermediate);
         Ok(self.nest.add_buffer(buffer))
     }
 
-    /// A stage that makes every element of a new buffer, whose dimensions are its loops in order.
+    /// A stage that writes every element of a new buffer, whose dimensions are its loops in order.
     fn stage(
         &mut self,
         of: BufferId,
@@ -130,7 +130,7 @@ impl Maker<'_> {
         dims.filter(|dim| !filtered(dim) && Some(*dim) != self.pattern.channel).collect()
     }
 
-    /// The data with whole tiles and the channel innermost, `in.tiled`: other dimensions, filtered
+    /// The data in whole tiles with the channel innermost, `in.tiled`: other dimensions, filtered
     /// dimensions, channel.
     fn tiled(&mut self) -> Result<BufferId, Refusal> {
         let data = self.pattern.data.tensor;
@@ -170,7 +170,8 @@ impl Maker<'_> {
 
     /// The position of a tile along a filtered dimension.
     fn tile_position(&self, tile: &Index, number: usize) -> Result<Index, Refusal> {
-        let inner: i64 = self.pattern.filters[number + 1..].iter().map(Tap::tiles).product();
+        let inner: i64 =
+            self.pattern.filters[number + 1..].iter().map(FilteredAxis::tiles).product();
         let position = tile.div(inner.max(1)).ok_or_else(Refusal::overflow)?;
         Ok(if number == 0 { position } else { position.rem(self.pattern.filters[number].tiles()) })
     }
@@ -240,7 +241,7 @@ impl Maker<'_> {
         Ok(source)
     }
 
-    /// The dimensions of the weights that are not taps, the innermost loop over results last.
+    /// The dimensions of the weights that are not taps, the innermost spatial loop last.
     fn weight_dims(&self) -> Vec<usize> {
         let is_tap = |dim: &usize| self.pattern.filters.iter().any(|f| f.weight_dim == *dim);
         let subscripts = &self.pattern.weight.subscripts;
@@ -299,8 +300,8 @@ impl Maker<'_> {
         Ok(made)
     }
 
-    /// The products, summed over the terms that are not taps: `out.wino`, products, loops over
-    /// results, tile, innermost loop over results.
+    /// The products, summed over the terms that are not taps: `out.wino`, products, spatial loops,
+    /// tile, innermost spatial loop.
     fn products(&mut self, data: BufferId, weight: BufferId) -> Result<BufferId, Refusal> {
         let mut loops = Loops::default();
         let mut frequencies = Vec::new();
@@ -340,7 +341,7 @@ impl Maker<'_> {
         Ok(buffer)
     }
 
-    /// `AT M A`, one dimension after the other; the last one puts the tiles together.
+    /// `AT M A`, one dimension after the other; the last one assembles the tiles.
     fn results(&mut self, products: BufferId) -> Result<(), Refusal> {
         let count = self.pattern.filters.len();
         let mut source = products;
@@ -399,7 +400,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// `out.rows`: loops over results, tile, remaining products, results so far, innermost loop.
+    /// `out.rows`: spatial loops, tile, remaining products, results so far, innermost loop.
     fn partial_results(&mut self, source: BufferId, number: usize) -> Result<BufferId, Refusal> {
         let mut loops = Loops::default();
         let others = loops.copy(self.nest, &self.pattern.results(), Role::Spatial);

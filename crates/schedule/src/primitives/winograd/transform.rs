@@ -1,7 +1,7 @@
-//! A small matrix applied to a tensor, written out: a selection by row of linear combinations.
+//! Multiplies a tensor by a small constant matrix, fully unrolled.
 //!
-//! Once the loop over rows is unrolled every statement is one combination with constant
-//! coefficients; zeros and ones have left no trace.
+//! The result is a selection by row of linear combinations. Once the loop over rows is unrolled,
+//! every statement is one combination with constant coefficients; zeros and ones are gone.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, CompareOp, UnaryOp};
@@ -10,7 +10,7 @@ use tensorwright_lang::program::{Expr, Index, Scalar};
 use super::matrices::Matrix;
 use crate::refusal::Refusal;
 
-/// The product of row `row` of a matrix with the vector whose elements `element` makes.
+/// The product of row `row` of a matrix with the vector of elements `element`.
 pub(super) fn product(
     matrix: &Matrix,
     dtype: DType,
@@ -32,8 +32,8 @@ pub(super) fn product(
     Ok(chosen.unwrap_or_else(|| constant(dtype, 0.0)))
 }
 
-/// A linear combination, the even elements apart from the odd ones: rows for opposite points differ
-/// in the sign of the odd ones alone, so compilers compute each part once.
+/// A linear combination, with even and odd elements separate: rows for opposite points only differ
+/// in the sign of the odd ones, so compilers compute each part once.
 fn combination(
     coefficients: &[f64],
     dtype: DType,
@@ -56,8 +56,8 @@ fn combination(
     })
 }
 
-/// Every second term of a combination, with its sign turned so that the first one is positive, and
-/// whether it was.
+/// Every second term of a combination, with the sign normalized so that the first one is positive,
+/// and whether it was.
 fn sum(
     coefficients: &[f64],
     from: usize,

@@ -6,8 +6,8 @@
 
 use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{
-    Bind, CacheRead, CacheWrite, ComputeAt, Fuse, Place, Reorder, Rfactor, Split, Tail, Unroll,
-    Vectorize,
+    Bind, CacheRead, CacheWrite, ComputeAt, Fuse, Reorder, Rfactor, Split, Tail, ThreadAxis,
+    Unroll, Vectorize,
 };
 
 use super::propose::{self, factor, tiles_of_products};
@@ -78,10 +78,10 @@ fn tensors(d: &mut Draft<'_>, stage: &str) -> bool {
     // Rows and columns of tiles become blocks, warps, or sequential work of a warp.
     let mut host = rows.clone();
     match d.rng.index(4) {
-        0 => bind_one(d, stage, &rows, Place::Block(Dim::X)),
+        0 => bind_one(d, stage, &rows, ThreadAxis::Block(Dim::X)),
         1 => {
-            bind_one(d, stage, &rows, Place::Block(Dim::X));
-            bind_one(d, stage, &columns, Place::Thread(Dim::Y));
+            bind_one(d, stage, &rows, ThreadAxis::Block(Dim::X));
+            bind_one(d, stage, &columns, ThreadAxis::Thread(Dim::Y));
             if d.rng.percent(50) {
                 // All warps iterate over the reduction together and copy operands for each other.
                 d.accept(stage, Reorder::new([terms.clone(), columns.clone()]));
@@ -91,13 +91,13 @@ fn tensors(d: &mut Draft<'_>, stage: &str) -> bool {
             }
         }
         2 => {
-            bind_one(d, stage, &rows, Place::Thread(Dim::Z));
-            bind_one(d, stage, &columns, Place::Thread(Dim::Y));
+            bind_one(d, stage, &rows, ThreadAxis::Thread(Dim::Z));
+            bind_one(d, stage, &columns, ThreadAxis::Thread(Dim::Y));
             host = columns;
         }
         _ => {
-            bind_one(d, stage, &rows, Place::Block(Dim::Y));
-            bind_one(d, stage, &columns, Place::Block(Dim::X));
+            bind_one(d, stage, &rows, ThreadAxis::Block(Dim::Y));
+            bind_one(d, stage, &columns, ThreadAxis::Block(Dim::X));
             if d.rng.percent(40) {
                 operands(d, stage, &terms);
             }
@@ -111,7 +111,7 @@ fn tensors(d: &mut Draft<'_>, stage: &str) -> bool {
     true
 }
 
-fn bind_one(d: &mut Draft<'_>, stage: &str, target: &str, to: Place) {
+fn bind_one(d: &mut Draft<'_>, stage: &str, target: &str, to: ThreadAxis) {
     d.accept(stage, Bind { target: target.to_owned(), to });
 }
 
@@ -179,15 +179,15 @@ fn ending(d: &mut Draft<'_>) -> Tail {
 
 fn bind_all(d: &mut Draft<'_>, stage: &str, parts: &Parts) {
     for (names, place) in [
-        (&parts.blocks, Place::Block as fn(Dim) -> Place),
-        (&parts.threads, Place::Thread as fn(Dim) -> Place),
+        (&parts.blocks, ThreadAxis::Block as fn(Dim) -> ThreadAxis),
+        (&parts.threads, ThreadAxis::Thread as fn(Dim) -> ThreadAxis),
     ] {
         bind(d, stage, names, place);
     }
 }
 
 /// Binds loops, the last one mostly in direction x.
-fn bind(d: &mut Draft<'_>, stage: &str, names: &[String], place: fn(Dim) -> Place) {
+fn bind(d: &mut Draft<'_>, stage: &str, names: &[String], place: fn(Dim) -> ThreadAxis) {
     let mut dims = [Dim::Z, Dim::Y, Dim::X];
     if d.rng.percent(20) {
         d.rng.shuffle(&mut dims);
@@ -271,7 +271,7 @@ fn cooperative(d: &mut Draft<'_>, stage: &str) {
         names = (1..=factors.len()).map(|number| format!("{target}.{number}")).collect();
     }
     names.truncate(3);
-    bind(d, stage, &names, Place::Thread);
+    bind(d, stage, &names, ThreadAxis::Thread);
 }
 
 /// Unrolls or vectorizes the per-thread work.

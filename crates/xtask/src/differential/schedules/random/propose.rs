@@ -3,8 +3,8 @@
 use tensorwright_schedule::nest::{Dim, Role, TILE};
 use tensorwright_schedule::primitives::{
     Bind, CacheRead, CacheWrite, ComputeAt, ComputeWith, Expand, Factor, Fuse, Inline, LayoutText,
-    Pad, Parallel, Part, Phases, Place, Primitive, Reorder, Rfactor, SetLayout, SetPrefetch, Slide,
-    Split, Tail, Tensorize, Unroll, Vectorize, Winograd,
+    Pad, Parallel, Part, Phases, Primitive, Reorder, Rfactor, SetLayout, SetPrefetch, Slide, Split,
+    Tail, Tensorize, ThreadAxis, Unroll, Vectorize, Winograd,
 };
 use tensorwright_schedule::schedule::Step;
 use tensorwright_testkit::Rng;
@@ -122,7 +122,7 @@ fn parallel(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
 fn bind(d: &mut Draft<'_>, stage: &str) -> Option<bool> {
     let target = d.any_loop(stage)?.name;
     let dim = d.rng.pick(&Dim::ALL).1;
-    let to = if d.rng.percent(50) { Place::Block(dim) } else { Place::Thread(dim) };
+    let to = if d.rng.percent(50) { ThreadAxis::Block(dim) } else { ThreadAxis::Thread(dim) };
     Some(d.accept(stage, Bind { target, to }))
 }
 

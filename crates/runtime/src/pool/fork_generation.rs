@@ -1,23 +1,23 @@
-//! Whether a process still has the threads that it had when a pool was made.
+//! Detects whether the process was forked since the pool was created.
 //!
-//! A forked child has a copy of the pool but none of its helpers: waiting for them would take forever.
-//! Interpreters fork (Python's `multiprocessing` does), so children must notice.
+//! A forked child has a copy of the pool but none of its helper threads: waiting for them would
+//! hang. Interpreters fork (Python's `multiprocessing` does), so children must detect this.
 #![allow(unsafe_code, reason = "asks the C library to tell of forks")]
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
-/// The process in which this was made.
+/// The process that created this value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Family {
+pub(super) struct ForkGeneration {
     generation: usize,
 }
 
-impl Family {
-    /// This process.
+impl ForkGeneration {
+    /// The current process.
     pub(super) fn here() -> Self {
         static TOLD: OnceLock<()> = OnceLock::new();
         TOLD.get_or_init(|| {
@@ -28,7 +28,7 @@ impl Family {
         Self { generation: GENERATION.load(Ordering::Relaxed) }
     }
 
-    /// Whether this process is that one.
+    /// Whether the current process is the same.
     pub(super) fn is_here(self) -> bool {
         self.generation == GENERATION.load(Ordering::Relaxed)
     }

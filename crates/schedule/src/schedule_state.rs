@@ -1,29 +1,29 @@
-//! [`Draft`]: a schedule in the making.
+//! [`ScheduleState`]: a partial schedule and its loop nest.
 
 use crate::nest::{Loop, LoopNest};
 use crate::primitives::{Primitive, loops_of};
 use crate::schedule::{ByteRange, Schedule, ScheduleError, Step};
 
-/// A schedule in the making, and the nest that it has made so far.
+/// A partial schedule and the loop nest that its steps produce (a *state* in Ansor).
 #[derive(Debug, Clone)]
-pub struct Draft {
-    /// The nest so far.
+pub struct ScheduleState {
+    /// The nest after all steps.
     pub nest: LoopNest,
-    /// The steps that led to it.
+    /// The steps so far.
     pub schedule: Schedule,
 }
 
-impl Draft {
-    /// A draft without steps.
+impl ScheduleState {
+    /// A state without steps.
     #[must_use]
     pub fn new(nest: LoopNest) -> Self {
         Self { nest, schedule: Schedule::default() }
     }
 
-    /// Adds a step.
+    /// Applies a step.
     ///
     /// # Errors
-    /// If it is not legal; the draft is then as it was.
+    /// The step is not legal; the state is then unchanged.
     pub fn apply(
         &mut self,
         stage: &str,
@@ -39,13 +39,13 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a step if it is legal; says whether it was.
+    /// Applies a step if it is legal; returns whether it was.
     pub fn step(&mut self, stage: &str, primitive: impl Into<Primitive>) -> bool {
         self.apply(stage, primitive).is_ok()
     }
 
-    /// Adds several steps if all are legal, none otherwise; says whether they were.
-    pub fn steps(&mut self, add: impl FnOnce(&mut Draft) -> bool) -> bool {
+    /// Applies several steps if all are legal, otherwise none; returns whether they were.
+    pub fn steps(&mut self, add: impl FnOnce(&mut ScheduleState) -> bool) -> bool {
         let (nest, steps) = (self.nest.clone(), self.schedule.steps.len());
         let added = add(self);
         if !added {

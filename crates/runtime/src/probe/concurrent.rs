@@ -1,4 +1,4 @@
-//! Probes of all threads at the same time.
+//! Concurrent probes on all threads.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -6,14 +6,14 @@ use std::time::Instant;
 use super::{Probe, Sample};
 use crate::Pool;
 
-/// One probe per worker of a pool, run at the same time: what the machine does if all are busy.
+/// One probe per worker of a pool, run concurrently: the machine's speed under full load.
 #[derive(Debug)]
-pub struct Together<'p, P> {
+pub struct ConcurrentProbes<'p, P> {
     probes: Vec<Mutex<P>>,
     pool: &'p Pool,
 }
 
-impl<'p, P: Probe + Send> Together<'p, P> {
+impl<'p, P: Probe + Send> ConcurrentProbes<'p, P> {
     /// Runs probes on the workers of a pool.
     #[must_use]
     pub fn new(probes: Vec<P>, pool: &'p Pool) -> Self {
@@ -21,7 +21,7 @@ impl<'p, P: Probe + Send> Together<'p, P> {
     }
 }
 
-impl<P: Probe + Send> Probe for Together<'_, P> {
+impl<P: Probe + Send> Probe for ConcurrentProbes<'_, P> {
     fn name(&self) -> &'static str {
         "all threads together"
     }

@@ -1,7 +1,7 @@
-//! What has been read before a loop runs: the starting values of reductions.
+//! Reduction initial values: which reads happen before a loop runs.
 //!
-//! A reduction starts ahead of its outermost loop, wherever its store stands
-//! ([`lower`](crate::lower())). So what it starts from is read there, and must exist there:
+//! A reduction is initialized before its outermost loop, wherever its store is
+//! ([`lower`](crate::lower())). Its initial value is read there, and must exist there:
 //!
 //! ```text
 //! for i {                                      C starts here, from P(i, ...)
@@ -11,7 +11,7 @@
 //! }
 //! ```
 //!
-//! Every primitive that moves what is read, or where it is read, asks here.
+//! All primitives that move reads, or the data that they read, use this check.
 
 use tensorwright_lang::program::Read;
 
@@ -19,11 +19,12 @@ use super::find::{Path, find_loop, loops_on, store_at, store_paths};
 use crate::nest::{BufferId, Loop, LoopNest, StageId, Store, Use};
 use crate::refusal::Refusal;
 
-/// The reductions that have begun when a loop runs.
-pub(crate) struct Begun(Vec<StageId>);
+/// The reductions that are in progress while a loop runs.
+pub(crate) struct OpenReductions(Vec<StageId>);
 
-impl Begun {
-    /// Those of the loop at a path: the loop is one of theirs, or inside of one.
+impl OpenReductions {
+    /// The open reductions of the loop at a path: the loop is a reduction loop of theirs, or inside
+    /// one.
     pub(crate) fn at(nest: &LoopNest, host: &[usize]) -> Self {
         let of_loop = |l: &Loop| {
             let own = l.stage.filter(|stage| l.reduces(*stage));
@@ -32,39 +33,40 @@ impl Begun {
         Self(loops_on(nest, host).into_iter().flat_map(of_loop).collect())
     }
 
-    /// Whether a store of the loop belongs to one of them.
+    /// Whether a store in the loop belongs to one of them.
     pub(crate) fn holds(&self, store: &Store) -> bool {
         self.0.contains(&store.stage())
     }
 
-    /// What a store of the loop reads while the loop runs.
+    /// The reads of a store while the loop runs.
     pub(crate) fn inside<'a>(&self, store: &'a Store) -> impl Iterator<Item = &'a Read> + use<'a> {
-        let begun = self.holds(store);
-        let now = move |(what, _): &(Use, &Read)| *what != Use::Start || !begun;
+        let open = self.holds(store);
+        let now = move |(what, _): &(Use, &Read)| *what != Use::Start || !open;
         store.reads().into_iter().filter(now).map(|(_, read)| read)
     }
 
-    /// What a store of the loop reads before the loop runs: where its reduction starts, and from what.
+    /// The reads of a store before the loop runs: the initial value of its reduction and its
+    /// position.
     pub(crate) fn ahead<'a>(
         &self,
         store: &'a Store,
     ) -> impl Iterator<Item = (Use, &'a Read)> + use<'a> {
-        let begun = self.holds(store) && store.init.is_some();
-        store.reads().into_iter().filter(move |(what, _)| *what != Use::Value && begun)
+        let open = self.holds(store) && store.init.is_some();
+        store.reads().into_iter().filter(move |(what, _)| *what != Use::Value && open)
     }
 }
 
-/// A store in the loop at a path that reads a buffer before the loop runs, for some uses.
+/// A store in the loop at a path that reads a buffer before the loop runs, for the given uses.
 pub(crate) fn reads_ahead<'a>(
     nest: &'a LoopNest,
     host: &[usize],
     buffer: BufferId,
     uses: &[Use],
 ) -> Result<Option<&'a Store>, Refusal> {
-    let begun = Begun::at(nest, host);
+    let open = OpenReductions::at(nest, host);
     for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
         let store = store_at(nest, path)?;
-        let mut ahead = begun.ahead(store);
+        let mut ahead = open.ahead(store);
         if ahead.any(|(what, read)| read.tensor == buffer && uses.contains(&what)) {
             return Ok(Some(store));
         }
@@ -72,8 +74,8 @@ pub(crate) fn reads_ahead<'a>(
     Ok(None)
 }
 
-/// Refuses to make a tensor in the loop at a path, as `made` says, if a reduction around the loop reads it
-/// earlier.
+/// Refuses to compute or copy a tensor in the loop at a path (`made` is the participle for the
+/// message) if a reduction around the loop reads it earlier.
 pub(crate) fn refuse_late(
     nest: &LoopNest,
     host: &[usize],
@@ -106,8 +108,8 @@ pub(crate) fn refuse_late(
     .help(way_out))
 }
 
-/// The innermost loop in which a tensor may be made, of a loop of its reader and those around it: its
-/// name. `None` if a reduction starts from the tensor outside of all of them.
+/// The innermost loop in which a tensor may be computed: a loop of its reader or one around it.
+/// `None` if a reduction is initialized from the tensor outside of all of them.
 pub(crate) fn latest(nest: &LoopNest, buffer: BufferId, reader: &str, at: &str) -> Option<String> {
     let mut host = find_loop(nest, reader, at).ok()?;
     let is_late = |host: &Path| reads_ahead(nest, host, buffer, &[Use::Start, Use::Place]);

@@ -1,28 +1,28 @@
-//! [`Around`]: what stands around the piece of a nest that is in view.
+//! [`HiddenTrees`]: the trees of a nest outside the current [window](crate::Window).
 
 use std::collections::HashMap;
 
 use super::{BufferId, LoopNest, Node, Size, Uses};
 
-/// What stands around the piece of a nest that is in view: which buffers are mentioned there, and how large it is.
+/// The trees of a nest outside the current window: the buffers that they mention, and their size.
 ///
-/// It is empty unless a [`Window`](crate::Window) shows a piece alone.
+/// Empty unless a [`Window`](crate::Window) shows only a part.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Around {
+pub(crate) struct HiddenTrees {
     trees: usize,
-    /// How many trees mention a buffer.
+    /// The number of trees that mention a buffer.
     mentions: HashMap<BufferId, u32>,
-    /// The sums of their sizes; limits on what is largest held when a tree was made.
+    /// The sums of their sizes; the limits on maxima were checked when each tree was created.
     size: Size,
 }
 
-impl Around {
-    /// Whether all of the nest is in view.
+impl HiddenTrees {
+    /// Whether the whole nest is in the window.
     pub(crate) fn is_empty(&self) -> bool {
         self.trees == 0
     }
 
-    /// Whether a buffer is mentioned out of view.
+    /// Whether a hidden tree mentions a buffer.
     pub(crate) fn has(&self, buffer: BufferId) -> bool {
         self.mentions.contains_key(&buffer)
     }
@@ -32,7 +32,7 @@ impl Around {
         &self.size
     }
 
-    /// Adds a tree that goes out of view.
+    /// Adds a tree that leaves the window.
     pub(crate) fn add(&mut self, nest: &LoopNest, tree: &Node) {
         self.trees += 1;
         for buffer in Uses::mentioned(std::slice::from_ref(tree)) {
@@ -45,7 +45,7 @@ impl Around {
         self.size.stores = self.size.stores.saturating_add(size.stores);
     }
 
-    /// Takes away a tree that comes into view.
+    /// Removes a tree that enters the window.
     pub(crate) fn remove(&mut self, nest: &LoopNest, tree: &Node) {
         self.trees = self.trees.saturating_sub(1);
         for buffer in Uses::mentioned(std::slice::from_ref(tree)) {
