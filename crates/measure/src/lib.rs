@@ -16,7 +16,7 @@
 //! let mut measurer = Measurer::start(&program, Config::new(worker, Target::native()?))?;
 //! measurer.submit(1, &Schedule::parse("B: split i 8\nB: vectorize i.1")?);
 //! while let Some(finished) = measurer.next(Duration::from_secs(60)) {
-//! `finished.outcome` is the outcome of candidate `finished.id`.
+//!     println!("{}: {:?}", finished.id, finished.outcome);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

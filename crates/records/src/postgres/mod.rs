@@ -5,8 +5,8 @@
 //! | `settings.rs` | the settings of a URL: hosts, the schema, encryption |
 //! | `password.rs` | the password, from the environment or a private file |
 //! | `tls.rs` | certificates |
-//! | `client.rs` | [`Client`]: a synchronous connection whose every wait is limited |
-//! | `db.rs` | [`Postgres`]: the database of a store |
+//! | `client.rs` | `Client`: a synchronous connection whose every wait is limited |
+//! | `db.rs` | `Postgres`: the database of a store |
 
 mod client;
 mod db;

@@ -19,8 +19,8 @@
 //! them and truncated after its last digit, and so is the sum (Fasi, Higham, Mikaitis and Pranesh,
 //! "Numerical behavior of NVIDIA tensor cores", 2021, for the V100; later ones have larger groups
 //! and more digits). With `u` the unit roundoff of `float`, a group loses less than `5 * 2u` of its
-//! largest number, and `n` terms `5/2 n u` of the sum of their magnitudes. The reference allows `p
-//! + (n - 1) u`, where `p` is the unit roundoff of the type of a product: 2^-11 if two `half` are
+//! largest number, and `n` terms `5/2 n u` of the sum of their magnitudes. The reference allows
+//! `p + (n - 1) u`, where `p` is the unit roundoff of the type of a product: 2^-11 if two `half` are
 //! multiplied, so up to 5,461 terms are within it. [`LoopNest::rounding_growth`] is the quotient
 //! for more.
 //!
