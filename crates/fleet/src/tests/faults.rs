@@ -32,7 +32,7 @@ fn items() -> u64 {
 /// Starts this test program again as another process.
 fn child(task: &str, place: &Place) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_process", "--nocapture"])
+        .args(["--exact", "tests::faults::child_process", "--nocapture"])
         .env(TASK, task)
         .env(PLACE, place.text())
         .stdout(Stdio::piped())

@@ -18,7 +18,7 @@ const DATABASE: &str = "TENSORWRIGHT_TEST_DATABASE";
 /// Starts this test program again as another process.
 fn child(task: &str, database: &Location) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_process", "--nocapture"])
+        .args(["--exact", "processes::child_process", "--nocapture"])
         .env(TASK, task)
         .env(DATABASE, database.to_string())
         .stdin(Stdio::piped())
