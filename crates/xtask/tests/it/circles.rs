@@ -16,7 +16,7 @@ const ALLOWED: &[&str] = &[
     "codegen-llvm: math::lanes::float uses math::lanes::bits",
     "codegen-llvm: math::lanes::mask uses math::lanes::float",
     // Arguments may be frozen, and what is frozen is made of arguments.
-    "kernel: kernel::arguments uses kernel::constants",
+    "tensorwright: kernel::arguments uses kernel::constants",
 ];
 
 #[test]
