@@ -61,6 +61,14 @@ def workload(name):
     return next(w for _, w in suites.chosen(["all"], f"^{name}$", True))
 
 
+def has_ended(process):
+    """Whether a process has ended, even if its new parent has not asked for its status yet."""
+    try:
+        return pathlib.Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 def wait_for(condition, seconds=20.0):
     """Waits for a condition; fails after a timeout."""
     end = time.monotonic() + seconds
@@ -163,7 +171,7 @@ class Runners(Scratch):
         wait_for(lambda: said.exists() and said.read_text())
         driver.terminate()
         driver.wait()
-        wait_for(lambda: not pathlib.Path("/proc", said.read_text()).exists())
+        wait_for(lambda: has_ended(said.read_text()))
 
 
 class Contests(Scratch):

@@ -314,7 +314,10 @@ fn running_sums_of_every_type() {
                 );
                 for (length, schedule) in [1, 2, 13, 29, 64, 70, 5].into_iter().zip(STEPS) {
                     check(&source, &[("N", 3), ("T", length)], schedule);
-                    check(&source, &[("N", 3), ("T", 37)], schedule);
+                    // Remainders of vectors do not depend on the type.
+                    if matches!(dtype, DType::Float | DType::Int8) {
+                        check(&source, &[("N", 3), ("T", 37)], schedule);
+                    }
                 }
             }
         }
