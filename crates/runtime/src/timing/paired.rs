@@ -71,7 +71,7 @@ pub fn faster(rounds: &[Vec<f64>], incumbent: usize, level: f64) -> Option<Faste
 /// ```
 /// use tensorwright_runtime::timing::paired::ratio;
 ///
-/// Both slow down in the middle, and the first always takes half the time.
+/// // Both slow down in the middle, and the first always takes half the time.
 /// let half = ratio(&[1.0, 3.0, 1.0], &[2.0, 6.0, 2.0]).expect("three rounds");
 /// assert!((half - 0.5).abs() < 1e-12);
 /// assert_eq!(ratio(&[], &[1.0]), None);
