@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-STAND_IN = Path(__file__).parents[2] / "device/tests/stand_in/libcuda.cpp"
+STAND_IN = Path(__file__).parents[2] / "device/src/tests/stand_in/libcuda.cpp"
 GEMM = "def gemm(float(M,K) A, float(K,N) B, float s) -> (C) { C(m,n) +=! s * A(m,k) * B(k,n) }"
 SCHEDULED = ["--target", "cuda:0", "--size", "M=32,N=32,K=32"]
 
