@@ -216,7 +216,8 @@ fn a_full_disk_loses_nothing() {
     if !allowed.is_ok_and(|status| status.success()) {
         return;
     }
-    let script = "mount -t tmpfs -o size=2m none \"$1\" && exec \"$2\" --exact faults::inside_a_tiny_disk";
+    let script =
+        "mount -t tmpfs -o size=2m none \"$1\" && exec \"$2\" --exact faults::inside_a_tiny_disk";
     let output = Command::new("unshare")
         .args(["-rm", "sh", "-c", script, "sh"])
         .arg(scratch.path())
