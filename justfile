@@ -1,6 +1,6 @@
 # The commands of a working day. `just` lists them; `just ci` is what every change must pass.
 
-# What release archives have; the same everywhere, so that all share one build.
+# Features of the release archives, used by all commands so that they share one build.
 features := "--features tensorwright-cli/fleet"
 
 set shell := ["bash", "-euo", "pipefail", "-c"]

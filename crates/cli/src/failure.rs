@@ -1,6 +1,6 @@
 //! [`Failure`]: why a command failed.
 
-use tensorwright::Diagnostics;
+use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 
 use crate::args::Format;
 
@@ -12,6 +12,19 @@ pub(crate) enum Failure {
     Diagnostics(Diagnostics, Format),
     /// Standard output cannot be written.
     Output(std::io::Error),
+}
+
+impl Failure {
+    /// A failure without a source location, of what `source` names: records, a fleet, a worker.
+    pub(crate) fn without_place(
+        source: &str,
+        message: impl Into<String>,
+        help: &str,
+        format: Format,
+    ) -> Self {
+        let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
+        Failure::Diagnostics(Diagnostics::new(Source::new(source, ""), vec![diagnostic]), format)
+    }
 }
 
 impl From<std::io::Error> for Failure {

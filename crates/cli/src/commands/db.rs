@@ -11,7 +11,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::printable;
-use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_records::{AnyStore, Error, Location, Store, open_existing};
 
 use crate::args::{Format, OutputArgs, ProgramArgs, TargetArgs};
@@ -209,6 +208,5 @@ pub(super) fn failed(error: &Error, format: Format) -> Failure {
 }
 
 pub(super) fn problem(message: String, help: &str, format: Format) -> Failure {
-    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
-    Failure::Diagnostics(Diagnostics::new(Source::new("records", ""), vec![diagnostic]), format)
+    Failure::without_place("records", message, help, format)
 }

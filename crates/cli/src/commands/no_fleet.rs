@@ -1,7 +1,6 @@
 //! `tensorwright fleet` in builds without the feature `fleet`.
 
 use clap::Args;
-use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_records::FLEET_FEATURE;
 
 use crate::args::Format;
@@ -18,7 +17,5 @@ pub(crate) struct FleetArgs {
 /// Explains how to get a build with this command.
 pub(crate) fn run(_: &FleetArgs) -> Outcome {
     let message = "this build has no client for servers";
-    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(FLEET_FEATURE);
-    let diagnostics = Diagnostics::new(Source::new("fleet", ""), vec![diagnostic]);
-    Err(Failure::Diagnostics(diagnostics, Format::Text))
+    Err(Failure::without_place("fleet", message, FLEET_FEATURE, Format::Text))
 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tensorwright::printable;
-use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_fleet::{Fleet, Role, Status};
 use tensorwright_records::{Error, Location, Url};
 
@@ -257,6 +256,5 @@ fn json(status: &Status) -> serde_json::Value {
 }
 
 fn problem(message: String, help: &str, format: Format) -> Failure {
-    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
-    Failure::Diagnostics(Diagnostics::new(Source::new("fleet", ""), vec![diagnostic]), format)
+    Failure::without_place("fleet", message, help, format)
 }

@@ -12,7 +12,6 @@ mod serve;
 use std::time::Duration;
 
 use clap::Args;
-use tensorwright::{Code, Diagnostic, Diagnostics, Source};
 use tensorwright_measure::WorkerCommand;
 #[cfg(not(feature = "fleet"))]
 use tensorwright_records::FLEET_FEATURE;
@@ -111,7 +110,5 @@ fn served(_: &WorkerArgs, _: &tensorwright_records::Url, _: WorkerCommand) -> Ou
 
 /// A failure without a source location.
 fn problem(message: String, help: &str) -> Failure {
-    let diagnostic = Diagnostic::without_place(Code::InvalidFile, message).help(help);
-    let diagnostics = Diagnostics::new(Source::new("worker", ""), vec![diagnostic]);
-    Failure::Diagnostics(diagnostics, Format::Text)
+    Failure::without_place("worker", message, help, Format::Text)
 }
