@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 const WHOLE: usize = 512;
 
 /// The trees of a window.
-const PIECE: usize = 128;
+const PIECE: usize = 48;
 
 /// The trees before the one of the current step that stay in the window: they are scheduled, so
 /// each may be large.

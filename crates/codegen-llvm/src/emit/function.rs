@@ -1,10 +1,10 @@
 //! Emits functions: the exported wrapper and the internal body.
 //!
 //! The exported function unpacks the caller's arguments and calls the internal one, whose pointers
-//! are parameters: LLVM only accepts `noalias` there. A [task](super::parallel) is split in the
-//! same way.
+//! are parameters: LLVM only accepts `noalias` there. A [task](super::parallel) and a
+//! [piece](super::pieces) are split in the same way.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
@@ -65,9 +65,15 @@ pub(super) struct Captures {
 /// Kernels with more trees are emitted in pieces.
 const WHOLE: usize = 128;
 
-/// Whether a kernel is emitted in pieces, each of them a function.
-pub(super) fn is_in_pieces(trees: &[Node]) -> bool {
-    trees.len() > WHOLE
+/// The function that callers see: `int32_t NAME(void *const *buffers, void *workspace, tw_pool
+/// *pool)`.
+pub(super) struct Exported<'ctx> {
+    pub(super) function: FunctionValue<'ctx>,
+    /// The caller's list of buffers.
+    pub(super) list: PointerValue<'ctx>,
+    /// The positions of buffers in the list.
+    pub(super) positions: HashMap<BufferId, usize>,
+    environment: Environment<'ctx>,
 }
 
 /// Emits a function of a kernel and its callees.
@@ -82,61 +88,53 @@ pub(super) fn kernel<'ctx>(
         Function::Prepare => &nest.prepare,
         Function::Compute => &nest.body,
     };
-    let mut captures = Captures::of(nodes);
-    let parameters: HashSet<BufferId> = interface.parameters.iter().map(|p| p.id).collect();
-    captures.buffers.retain(|id| parameters.contains(id));
-    let (exported, inner) = exported(&ir, interface, function, &captures)?;
-    let frame = Frame::enter(&ir, inner, &captures, Ranges::default())?;
+    let exported = Exported::new(&ir, interface, function)?;
+    let frame = Frame::new(exported.function, exported.environment, Ranges::default());
     let plan = WorkspaceLayout::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, last: Vec::new(), operations: 0 };
-    // If pieces contain the code, they describe their own pointers.
-    match is_in_pieces(nodes) {
-        true => emitter.ir.target.annotate(inner),
-        false => emitter.describe(inner, &captures)?,
+    emitter.ir.target.annotate(exported.function);
+    match nodes.len() > WHOLE {
+        true => emitter.pieces(nodes, &exported)?,
+        false => emitter.whole(nodes, &exported)?,
     }
-    emitter.ir.target.annotate(exported);
-    emitter.open_level()?;
-    emitter.trees(nodes)?;
-    emitter.ir.builder.build_return(None)?;
-    emitter.close_level();
+    let error = exported.environment.error;
+    let code = emitter.ir.builder.build_load(emitter.ir.context.i32_type(), error, "")?;
+    emitter.ir.builder.build_return(Some(&code))?;
     Ok(())
 }
 
-/// `int32_t NAME(void *const *buffers, void *workspace, tw_pool *pool)`.
-fn exported<'ctx>(
-    ir: &Ir<'_, 'ctx>,
-    interface: &Interface,
-    function: Function,
-    captures: &Captures,
-) -> Result<(FunctionValue<'ctx>, FunctionValue<'ctx>)> {
-    let name = interface.function(function);
-    let pointer = ir.context.ptr_type(AddressSpace::default());
-    let kind = ir.context.i32_type().fn_type(&[pointer.into(); 3], false);
-    let function = ir.module.add_function(&name, kind, None);
-    let inner = declare_inner(ir, &format!("{name}.body"), captures);
-    ir.builder.position_at_end(ir.context.append_basic_block(function, ""));
-    let [list, workspace, pool] = [0, 1, 2].map(|n| parameter(function, n));
-    let (list, workspace, pool) = (list?, workspace?, pool?);
-    let error = ir.builder.build_alloca(ir.context.i32_type(), "")?;
-    ir.builder.build_store(error, ir.i32(0))?;
-    let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
-    let positions: HashMap<BufferId, usize> =
-        interface.parameters.iter().enumerate().map(|(at, parameter)| (parameter.id, at)).collect();
-    for id in &captures.buffers {
-        let position = positions.get(id);
-        let position = ir.i64(*position.ok_or_else(|| defect("no such parameter"))? as i64);
-        let slot = memory::element_address(ir, pointer.into(), list, position)?;
-        args.push(ir.builder.build_load(pointer, slot, "")?.into());
+impl<'ctx> Exported<'ctx> {
+    /// Declares the function, and starts it.
+    fn new(ir: &Ir<'_, 'ctx>, interface: &Interface, function: Function) -> Result<Self> {
+        let pointer = ir.context.ptr_type(AddressSpace::default());
+        let kind = ir.context.i32_type().fn_type(&[pointer.into(); 3], false);
+        let function = ir.module.add_function(&interface.function(function), kind, None);
+        ir.builder.position_at_end(ir.context.append_basic_block(function, ""));
+        let [list, workspace, pool] = [0, 1, 2].map(|n| parameter(function, n));
+        let (list, workspace, pool) = (list?, workspace?, pool?);
+        let error = ir.builder.build_alloca(ir.context.i32_type(), "")?;
+        ir.builder.build_store(error, ir.i32(0))?;
+        let shared = ir.i64(interface.workspace.shared_bytes);
+        let byte = ir.context.i8_type().into();
+        let private = memory::element_address(ir, byte, workspace, shared)?;
+        let parameters = interface.parameters.iter().enumerate();
+        let positions = parameters.map(|(position, parameter)| (parameter.id, position)).collect();
+        let environment = Environment { workspace, private, error, pool };
+        Ok(Self { function, list, positions, environment })
     }
-    let byte = ir.context.i8_type().into();
-    let private =
-        memory::element_address(ir, byte, workspace, ir.i64(interface.workspace.shared_bytes))?;
-    args.extend([workspace, private, error, pool].map(BasicMetadataValueEnum::from));
-    args.extend([ir.i64(0), ir.i64(0)].map(BasicMetadataValueEnum::from));
-    ir.builder.build_call(inner, &args, "")?;
-    let code = ir.builder.build_load(ir.context.i32_type(), error, "")?;
-    ir.builder.build_return(Some(&code))?;
-    Ok((function, inner))
+
+    /// Loads a buffer's address from the list.
+    pub(super) fn load(
+        &self,
+        ir: &Ir<'_, 'ctx>,
+        list: PointerValue<'ctx>,
+        id: BufferId,
+    ) -> Result<PointerValue<'ctx>> {
+        let position = self.positions.get(&id).ok_or_else(|| defect("no such parameter"))?;
+        let pointer = ir.context.ptr_type(AddressSpace::default());
+        let slot = memory::element_address(ir, pointer.into(), list, ir.i64(*position as i64))?;
+        Ok(ir.builder.build_load(pointer, slot, "")?.into_pointer_value())
+    }
 }
 
 /// Declares `void name(buffers.., variables.., workspace, private, error, pool, begin, end)`.
@@ -217,19 +215,85 @@ impl<'ctx> Frame<'ctx> {
             let value = value.ok_or_else(|| defect("a variable is a number"))?;
             vars.insert(*var, Variable { value, level: 0 });
         }
-        let rest = captures.count();
-        let environment = Environment {
-            workspace: parameter(function, rest)?,
-            private: parameter(function, rest + 1)?,
-            error: parameter(function, rest + 2)?,
-            pool: parameter(function, rest + 3)?,
-        };
-        let levels = Vec::new();
-        Ok(Self { function, levels, hoisting: None, vars, ranges, buffers, environment })
+        let environment = Environment::of(function, captures.count())?;
+        Ok(Self { vars, buffers, ..Self::new(function, environment, ranges) })
+    }
+
+    /// A function without captures.
+    fn new(function: FunctionValue<'ctx>, environment: Environment<'ctx>, ranges: Ranges) -> Self {
+        Self {
+            function,
+            levels: Vec::new(),
+            hoisting: None,
+            vars: BTreeMap::new(),
+            ranges,
+            buffers: HashMap::new(),
+            environment,
+        }
+    }
+}
+
+impl<'ctx> Environment<'ctx> {
+    /// The parameters of a function from the given one on.
+    pub(super) fn of(function: FunctionValue<'ctx>, first: u32) -> Result<Self> {
+        Ok(Self {
+            workspace: parameter(function, first)?,
+            private: parameter(function, first + 1)?,
+            error: parameter(function, first + 2)?,
+            pool: parameter(function, first + 3)?,
+        })
+    }
+
+    /// As arguments, followed by an empty range of iterations.
+    pub(super) fn arguments(&self, ir: &Ir<'_, 'ctx>) -> Vec<BasicMetadataValueEnum<'ctx>> {
+        let mut arguments = self.pointers().to_vec();
+        arguments.extend([ir.i64(0), ir.i64(0)].map(BasicMetadataValueEnum::from));
+        arguments
+    }
+
+    /// As arguments.
+    pub(super) fn pointers(&self) -> [BasicMetadataValueEnum<'ctx>; 4] {
+        [self.workspace, self.private, self.error, self.pool].map(BasicMetadataValueEnum::from)
     }
 }
 
 impl<'ctx> Emitter<'_, 'ctx> {
+    /// Emits all nodes as one function, and calls it.
+    fn whole(&mut self, nodes: &[Node], exported: &Exported<'ctx>) -> Result<()> {
+        let mut captures = Captures::of(nodes);
+        captures.buffers.retain(|id| exported.positions.contains_key(id));
+        let mut args: Vec<BasicMetadataValueEnum<'ctx>> = Vec::new();
+        for id in &captures.buffers {
+            args.push(exported.load(&self.ir, exported.list, *id)?.into());
+        }
+        args.extend(exported.environment.arguments(&self.ir));
+        let name = exported.function.get_name().to_string_lossy();
+        let inner = self.body(&format!("{name}.body"), nodes, &captures)?;
+        self.ir.builder.build_call(inner, &args, "")?;
+        Ok(())
+    }
+
+    /// Emits nodes as a function of their captures.
+    pub(super) fn body(
+        &mut self,
+        name: &str,
+        nodes: &[Node],
+        captures: &Captures,
+    ) -> Result<FunctionValue<'ctx>> {
+        let here = self.block()?;
+        let function = declare_inner(&self.ir, name, captures);
+        self.describe(function, captures)?;
+        let frame = Frame::enter(&self.ir, function, captures, Ranges::default())?;
+        let outer = std::mem::replace(&mut self.frame, frame);
+        self.open_level()?;
+        self.nodes(nodes)?;
+        self.ir.builder.build_return(None)?;
+        self.close_level();
+        self.frame = outer;
+        self.ir.builder.position_at_end(here);
+        Ok(function)
+    }
+
     /// Adds attributes to the parameters of an internal function.
     pub(super) fn describe(
         &self,

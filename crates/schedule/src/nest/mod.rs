@@ -41,6 +41,7 @@ pub use walk::{for_each_loop, for_each_store, for_each_store_mut, substitute};
 pub(crate) use walk::{rewrite_nodes, rewrite_store};
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use tensorwright_lang::dtype::DType;
@@ -349,6 +350,16 @@ impl LoopNest {
     pub fn add_var(&mut self, name: impl Into<Arc<str>>) -> Var {
         self.vars.push(name.into());
         AxisId(self.vars.len() as u32 - 1)
+    }
+
+    /// The number of the buffer of this name.
+    pub(crate) fn buffer_number(&self, name: &str) -> Option<usize> {
+        let key = |name: &str| {
+            let mut hasher = DefaultHasher::new();
+            name.hash(&mut hasher);
+            hasher.finish()
+        };
+        self.buffers.find(|buffer| key(&buffer.name), key(name), |buffer| buffer.name == name)
     }
 
     /// Adds a buffer.

@@ -21,12 +21,20 @@ struct Part<T> {
     items: Vec<T>,
     /// The cached result of [`Table::sum`].
     sum: OnceLock<u128>,
+    /// The cached keys of [`Table::find`].
+    keys: OnceLock<Vec<u64>>,
+}
+
+impl<T> Part<T> {
+    fn new(items: Vec<T>) -> Self {
+        Self { items, sum: OnceLock::new(), keys: OnceLock::new() }
+    }
 }
 
 impl<T: Clone> Clone for Part<T> {
-    /// A clone is made to be changed, so it drops the cache.
+    /// A clone is made to be changed, so it drops the caches.
     fn clone(&self) -> Self {
-        Self { items: self.items.clone(), sum: OnceLock::new() }
+        Self::new(self.items.clone())
     }
 }
 
@@ -76,6 +84,22 @@ impl<T> Table<T> {
         };
         self.parts.iter().map(of_part).fold(0, u128::saturating_add)
     }
+
+    /// The number of the first element that `is` the wanted one, among those with its `key`. The
+    /// key must be the same function at each call, because unchanged chunks use cached keys.
+    pub fn find(
+        &self,
+        key: impl Fn(&T) -> u64,
+        wanted: u64,
+        is: impl Fn(&T) -> bool,
+    ) -> Option<usize> {
+        self.parts.iter().enumerate().find_map(|(number, part)| {
+            let keys = part.keys.get_or_init(|| part.items.iter().map(&key).collect());
+            let mut places = keys.iter().enumerate().filter(|(_, key)| **key == wanted);
+            let place = places.find(|(place, _)| part.items.get(*place).is_some_and(&is));
+            place.map(|(place, _)| number * PART + place)
+        })
+    }
 }
 
 impl<T: Clone> Table<T> {
@@ -86,7 +110,7 @@ impl<T: Clone> Table<T> {
             _ => {
                 let mut items = Vec::with_capacity(PART);
                 items.push(item);
-                self.parts.push(Arc::new(Part { items, sum: OnceLock::new() }));
+                self.parts.push(Arc::new(Part::new(items)));
             }
         }
     }
@@ -105,7 +129,7 @@ impl<T: Clone> Table<T> {
 /// The elements of a chunk that is about to change.
 fn changed<T: Clone>(part: &mut Arc<Part<T>>) -> &mut Vec<T> {
     let part = Arc::make_mut(part);
-    part.sum = OnceLock::new();
+    (part.sum, part.keys) = (OnceLock::new(), OnceLock::new());
     &mut part.items
 }
 
@@ -203,5 +227,23 @@ mod tests {
         table.push(5);
         table.iter_mut().skip(129).take(1).for_each(|item| *item = 0);
         assert_eq!(sum(&table), 129 * 130 / 2 + 10 + 5 - 129);
+    }
+
+    #[test]
+    fn elements_are_found_after_changes() {
+        let mut table: Table<u32> = (0..130).collect();
+        // Ten elements share each key.
+        let find = |table: &Table<u32>, wanted: u32| {
+            table.find(|item| u64::from(item / 10), u64::from(wanted / 10), |item| *item == wanted)
+        };
+        assert_eq!((find(&table, 129), find(&table, 130)), (Some(129), None));
+        let before = table.clone();
+        table[5] = 130;
+        table.push(77);
+        assert_eq!(
+            (find(&table, 130), find(&table, 5), find(&table, 77)),
+            (Some(5), None, Some(77))
+        );
+        assert_eq!((find(&before, 130), find(&before, 5)), (None, Some(5)));
     }
 }

@@ -259,7 +259,7 @@ pub(crate) fn ranges_on(nest: &LoopNest, path: &[usize]) -> Ranges {
 
 /// The buffer of this name.
 pub(crate) fn find_buffer(nest: &LoopNest, name: &str) -> Result<BufferId, Refusal> {
-    let number = nest.buffers.iter().position(|buffer| buffer.name == name);
+    let number = nest.buffer_number(name);
     number.map(|number| tensorwright_lang::program::TensorId(number as u32)).ok_or_else(|| {
         let known: Vec<String> =
             nest.buffers.iter().map(|buffer| format!("`{}`", buffer.name)).collect();
@@ -270,7 +270,7 @@ pub(crate) fn find_buffer(nest: &LoopNest, name: &str) -> Result<BufferId, Refus
 
 /// An unused buffer name.
 pub(crate) fn fresh_name(nest: &LoopNest, wanted: &str) -> String {
-    let taken = |name: &str| nest.buffers.iter().any(|buffer| buffer.name == name);
+    let taken = |name: &str| nest.buffer_number(name).is_some();
     if !taken(wanted) {
         return wanted.to_owned();
     }

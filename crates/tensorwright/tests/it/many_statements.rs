@@ -31,7 +31,8 @@ fn many(count: usize, statement: impl Fn(usize) -> String) -> String {
 
 /// All that is read first, then all that reads it, and updates of a tensor among it.
 fn apart(count: usize) -> String {
-    let half = count / 2;
+    // One of 200 is an update.
+    let half = (count - count / 100) / 2;
     let names: Vec<String> = (0..half).map(|n| format!("O{n}")).collect();
     let mut text =
         format!("def f(float(N) A) -> (sum, {}) {{\n  sum(i) = A(i)\n", names.join(", "));
