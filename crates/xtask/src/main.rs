@@ -21,7 +21,7 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
                           [--sanitize] [--max-failures N]
        xtask differential [--schedules KIND] [--emitters LIST] --replay FILE
        xtask campaign --hours H [--resume] [--seed S] [--only KINDS] [--state FILE] [--recheck]
-                      [--page FILE]
+                      [--page FILE] [--full FILE]
        xtask tune [--trials N] [--sizes N] [--strategy NAME] [--seed S] [--from EXAMPLE]
                   [--command FILE] [--target NAME]
        xtask study states|times|throughput|growth [--only NAME] [--threads N] [--longest SECONDS]
@@ -35,7 +35,8 @@ target/fuzz/ and reported; `--seed S --from INDEX --count 1` replays it.
 failure is made small, written to target/differential/ and reported.
 
 `campaign` splits its time over all of these. It keeps what it has done in target/campaign.json, goes on
-from there with `--resume`, replays its failures with `--recheck` and writes a page with `--page`.
+from there with `--resume`, replays its failures with `--recheck` and writes a page with `--page`. `--full`
+records the line that `.ci/run full` wrote.
 
 `tune` tunes every example at odd sizes with the command of a release build: no candidate may be wrong,
 crash or fail to build.
