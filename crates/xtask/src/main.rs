@@ -1,5 +1,5 @@
 //! Workspace tasks: `cargo run --release -p tensorwright-xtask -- fuzz`, `... -- differential`,
-//! `... -- campaign` (both of them), `... -- tune` and `... -- study`.
+//! `... -- campaign` (both of them), `... -- tune`, `... -- study` and `... -- validate`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod arguments;
@@ -10,6 +10,7 @@ mod processor;
 mod study;
 mod summary;
 mod tuning;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
                   [--command FILE] [--target NAME]
        xtask study states|times|throughput|growth [--only NAME] [--threads N] [--longest SECONDS]
                   [--seeds N] [--command FILE] [--plot FILE.svg]
+       xtask validate [FOLDER]
 
 `fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
 manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to
@@ -42,7 +44,10 @@ records the line that `.ci/run full` wrote.
 crash or fail to build.
 
 `study` evaluates the pipeline search on the benchmark applications: tables 1 to 3
-and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.";
+and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.
+
+`validate` compiles each emitted text that is kept as a snapshot once, with a compiler that is not ours:
+clang, NVRTC or rustc.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         Some((command, rest)) if command == "study" => {
             study::StudyOptions::parse(rest).and_then(|options| study::run(&options))
         }
+        Some((command, rest)) if command == "validate" => validate::run(rest),
         _ => Err("no such command".to_owned()),
     };
     result.unwrap_or_else(|message| {
