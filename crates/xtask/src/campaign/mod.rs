@@ -41,7 +41,15 @@ pub(crate) fn run(options: &CampaignOptions) -> Result<ExitCode, String> {
     }
     let started = Instant::now();
     let time = Duration::from_secs_f64(options.hours * 3600.0);
-    state.commits.extend(Some(commit()).filter(|commit| state.commits.last() != Some(commit)));
+    // Writing the page alone tests no commit.
+    if options.hours > 0.0 || options.recheck {
+        state.commits.extend(Some(commit()).filter(|commit| state.commits.last() != Some(commit)));
+    }
+    if let Some(file) = &options.full {
+        let line = std::fs::read_to_string(file);
+        let line = line.map_err(|error| format!("{}: {error}", file.display()))?;
+        line.trim().clone_into(&mut state.full);
+    }
     // Also makes the folder of the file.
     state.write(&options.state)?;
     let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| options.wants(kind.name)).collect();

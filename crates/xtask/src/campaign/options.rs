@@ -17,6 +17,8 @@ pub(crate) struct CampaignOptions {
     pub(super) seed: Option<u64>,
     /// The output file of the page.
     pub(super) page: Option<PathBuf>,
+    /// The file that a full run of CI wrote.
+    pub(super) full: Option<PathBuf>,
     /// Whether to replay failures.
     pub(super) recheck: bool,
     only: Vec<String>,
@@ -32,6 +34,7 @@ impl CampaignOptions {
             state,
             seed: None,
             page: None,
+            full: None,
             recheck: false,
             only: Vec::new(),
         };
@@ -53,6 +56,7 @@ impl CampaignOptions {
             "--seed" => self.seed = Some(number(name, value)?),
             "--state" => self.state = PathBuf::from(value),
             "--page" => self.page = Some(PathBuf::from(value)),
+            "--full" => self.full = Some(PathBuf::from(value)),
             "--only" => {
                 self.only = value.split(',').map(str::to_owned).collect();
                 let unknown = |name: &&String| !super::KINDS.iter().any(|kind| kind.name == **name);

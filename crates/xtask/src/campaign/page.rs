@@ -40,8 +40,9 @@ pub(super) fn page(state: &State) -> String {
         "# Campaign\n\nWhat `xtask campaign` has tried, over all sittings, with seed {}. CONTRIBUTING.md \
          says how to run and replay it.\n\nCommits: {commits}. *Skipped* are pairs without a schedule \
          that is small enough or can be lowered, and programs that the reference refuses. *Open* are \
-         failures that still failed when they were last replayed.\n\n{}",
+         failures that still failed when they were last replayed.\n\n{}\n\n{}",
         state.seed,
+        full(state),
         table(state)
     );
     for (title, is_open) in [("Found and fixed", false), ("Open", true)] {
@@ -51,6 +52,16 @@ pub(super) fn page(state: &State) -> String {
         }
     }
     text
+}
+
+/// When `.ci/run full` last passed.
+fn full(state: &State) -> String {
+    match state.full.as_str() {
+        "" => "No run of `.ci/run full` is recorded here. It writes `target/full.txt`, which \
+               `xtask campaign --full target/full.txt` records."
+            .to_owned(),
+        line => format!("The last recorded run of `.ci/run full`: {line}."),
+    }
 }
 
 /// A line for each open or closed failure.
@@ -89,7 +100,10 @@ mod tests {
             failures,
         };
         state.add("space", &done);
+        assert!(page(&state).contains("No run of `.ci/run full` is recorded here."));
+        "2026-11-19, commit abc".clone_into(&mut state.full);
         let page = page(&state);
+        assert!(page.contains("run of `.ci/run full`: 2026-11-19, commit abc.\n"), "{page}");
         let row = "| points of search spaces, native code and C | 1,234,567 | 12 | 2 | 1 | 0.50 |";
         assert!(page.contains(row), "{page}");
         assert!(page.contains("## Found and fixed\n\n- space 9: llvm wrong\n"), "{page}");

@@ -12,6 +12,9 @@ pub(super) struct State {
     pub(super) seed: u64,
     /// The tested commits, newest last.
     pub(super) commits: Vec<String>,
+    /// The line that the last known `.ci/run full` wrote; empty if none is known.
+    #[serde(default)]
+    pub(super) full: String,
     kinds: BTreeMap<String, Done>,
 }
 
@@ -42,7 +45,7 @@ pub(super) struct KeptFailure {
 impl State {
     /// A new campaign.
     pub(super) fn new(seed: u64, commit: String) -> Self {
-        Self { seed, commits: vec![commit], kinds: BTreeMap::new() }
+        Self { seed, commits: vec![commit], full: String::new(), kinds: BTreeMap::new() }
     }
 
     /// Reads a file; `None` if there is none.
@@ -122,6 +125,9 @@ mod tests {
         let done = state.done("space");
         assert_eq!((done.next, done.tried, done.skipped, done.failures.len()), (12, 12, 1, 1));
         assert_eq!((state.open(), state.seed), (1, 7));
+        // Files of earlier versions know of no full run.
+        std::fs::write(&file, r#"{"seed": 7, "commits": [], "kinds": {}}"#).unwrap();
+        assert_eq!(State::read(&file).unwrap().unwrap().full, "");
         std::fs::write(&file, "{").unwrap();
         assert!(State::read(&file).unwrap_err().contains("is no state"));
     }
