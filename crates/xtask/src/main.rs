@@ -1,11 +1,12 @@
 //! Workspace tasks: `cargo run --release -p tensorwright-xtask -- fuzz`, `... -- differential`,
-//! `... -- campaign` (both of them), `... -- tune` and `... -- study`.
+//! `... -- campaign` (both of them), `... -- tune`, `... -- study` and `... -- plans`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod arguments;
 mod campaign;
 mod differential;
 mod fuzz;
+mod plans;
 mod processor;
 mod study;
 mod summary;
@@ -26,6 +27,7 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
                   [--command FILE] [--target NAME]
        xtask study states|times|throughput|growth [--only NAME] [--threads N] [--longest SECONDS]
                   [--seeds N] [--command FILE] [--plot FILE.svg]
+       xtask plans [--check] [--only SUITE]
 
 `fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
 manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to
@@ -41,7 +43,10 @@ from there with `--resume`, replays its failures with `--recheck` and writes a p
 crash or fail to build.
 
 `study` evaluates the pipeline search on the benchmark applications: tables 1 to 3
-and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.";
+and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.
+
+`plans` writes the untuned schedules and predicted cycles of all examples and workloads to tests/plans;
+`--check` compares instead, and reports every difference.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -60,6 +65,9 @@ fn main() -> ExitCode {
         }
         Some((command, rest)) if command == "study" => {
             study::StudyOptions::parse(rest).and_then(|options| study::run(&options))
+        }
+        Some((command, rest)) if command == "plans" => {
+            plans::PlansOptions::parse(rest).and_then(|options| plans::run(&options))
         }
         _ => Err("no such command".to_owned()),
     };
