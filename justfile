@@ -35,9 +35,13 @@ doc *args:
 examples:
     .ci/run examples
 
-# Check that the golden files are what their script computes.
+# Check that the golden files are what their script computes, and untuned schedules those in tests/plans.
 golden:
     .ci/run golden
+
+# Write the untuned schedules and predicted cycles of all programs to tests/plans; `just plans --check` compares.
+plans *args:
+    cargo xtask plans {{ args }}
 
 # Run everything in the guide, build it, and compare the gallery with its peers; needs the Python package and mdbook.
 guide:

@@ -25,6 +25,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness import (  # noqa: E402
+    against,
     contest,
     driver,
     inputs,
@@ -175,9 +176,10 @@ class Runners(Scratch):
 
 
 class Contests(Scratch):
-    def contest(self, *bodies):
-        """Our runner computes ones in a millisecond; the peers' seconds and values are given. The runners are
-        real, but sample times are reported, not slept: load on the machine must not affect a test."""
+    def contest(self, *bodies, other=None):
+        """Our runner computes ones in a millisecond; the peers' seconds and values are given, and what another build
+        reports about its kernel. The runners are real, but sample times are reported, not slept: load on the machine
+        must not affect a test."""
         build = "import numpy\ndef build(w, i): return {{'': Variant(lambda: None, lambda: numpy.full(4, {}))}}"
 
         def runner(seconds, value, name, **more):
@@ -192,10 +194,12 @@ class Contests(Scratch):
             return made
 
         # Our runner reports more about its builds than peers do.
-        ours = runner(0.001, 1.0, "ours", schedule="", compile_s=0.0)
+        ours = runner(0.001, 1.0, "ours", schedule="C: unroll i", code="1f", compile_s=0.0)
         others = [(Peer("x"), runner(*body, f"peer{i}")) for i, body in enumerate(bodies)]
+        if other is not None:
+            others.append((against.OtherBuild(self.directory), runner(0.002, 1.0, against.NAME, **other)))
         entry = {"name": "w", "flops": 8, "bytes": 8, "output": [4], "inputs": {}}
-        settings = argparse.Namespace(rounds=4, sample=0.002)
+        settings = argparse.Namespace(rounds=4, sample=0.002, mode=["untuned"])
         made = contest.Contest(entry, {"exact": ours}, others, settings, self.directory, lambda _: None)
         made.roof = lambda: {"gflops": 1.0, "gbps": 1.0, "bandwidth": "read"}
         made.overheads = lambda best: {}
@@ -212,6 +216,66 @@ class Contests(Scratch):
         self.assertEqual(record["best"], "peer1")
         self.assertIn("differs from ours", record["troubles"]["peer0"])
         self.assertIn("differs from every peer", self.contest((0.001, 2.0))["failed"])
+
+    def test_another_build_is_measured_unless_its_schedule_and_its_code_are_the_same(self):
+        same = {"schedule": "C: unroll i", "code": "1f"}
+        record = self.contest(other=same)
+        self.assertEqual((record["unchanged"], against.ratio_of(record)), (True, [1.0, 1.0, 1.0]))
+        # A build that does not say what its code is may have another one.
+        for other in ({**same, "code": "2e"}, {**same, "schedule": ""}, {"schedule": "C: unroll i"}):
+            record = self.contest(other=other)
+            self.assertNotIn("unchanged", record)
+            self.assertEqual(against.ratio_of(record), [2.0, 2.0, 2.0])
+        record = self.contest((0.0005, 1.0), other=same)
+        self.assertEqual((record["best"], against.ratio_of(record)), ("peer0", [2.0, 2.0, 2.0]))
+
+
+class Against(Scratch):
+    def build(self, *folders):
+        """A folder with programs that do nothing."""
+        folder = self.directory.joinpath(*folders)
+        folder.mkdir(parents=True)
+        for name in (against.COMMAND.name, against.OURS.name):
+            (folder / name).touch()
+        return folder.resolve()
+
+    def test_a_build_is_a_checkout_a_folder_or_a_program(self):
+        folder = self.build("checkout", "target", "release")
+        for said in (self.directory / "checkout", folder, folder / "tensorwright", folder / "tensorwright-bench"):
+            chosen = settings.parse(["--against", str(said), "--untuned"])
+            self.assertEqual(chosen.against, folder)
+            self.assertEqual((chosen.mode, chosen.peers, chosen.precision), (["untuned"], ["none"], "exact"))
+        chosen = settings.parse(["--against", str(folder), "--untuned", "--peers", "numpy", "--precision", "fast"])
+        self.assertEqual((chosen.peers, chosen.precision), (["numpy"], "fast"))
+        command = against.OtherBuild(folder).runner(2, chosen).command
+        self.assertEqual(command[-3:], ["--precision", "fast", "--untuned"])
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+            settings.parse(["--against", str(self.directory)])
+        self.assertIn(f"there is no tensorwright-bench in {self.directory.resolve()}", said.getvalue())
+
+    def test_the_summary_has_the_mean_and_the_least_ratio_of_every_suite(self):
+        def record(workload, threads, **more):
+            return {"suite": "gemm", "workload": workload, "threads": threads, **more}
+
+        def other(*ratio):
+            return {"peers": [{"name": "numpy", "ratio": [9.0] * 3}, {"name": "other build tw", "ratio": list(ratio)}]}
+
+        records = [
+            record("a", 1, unchanged=True),
+            record("b", 1, **other(0.4, 0.5, 0.6)),
+            record("c", 1, **other(1.9, 2.0, 2.1)),
+            record("d", 1, failed="no"),
+            record("a", 2, **other(1.0, 1.21, 1.3)),
+            {**record("x", 2, failed="no"), "suite": "tc"},
+        ]
+        self.assertEqual(
+            against.table_of(records),
+            "| suite | threads | workloads | same code | mean | least | not compared |\n"
+            "| --- | --- | --- | --- | --- | --- | --- |\n"
+            "| gemm | 1 | 3 | 1 | 1.000 | 0.500 (b) | 1 |\n"
+            "| gemm | 2 | 1 | 0 | 1.210 | 1.210 (a) | 0 |\n"
+            "| tc | 2 | 0 | 0 |  |  | 1 |",
+        )
 
 
 class Modes(unittest.TestCase):
@@ -331,6 +395,13 @@ class Whole(Scratch):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
             self.measure("--against", str(self.directory / "nowhere"))
         self.assertIn("there is no tensorwright-bench in", said.getvalue())
+
+    def test_kernels_whose_code_is_the_same_in_another_build_are_not_measured(self):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            records = self.measure("--untuned", "--peers", "none", "--against", str(run.OURS.parent))
+        self.assertEqual([(r.get("unchanged"), r.get("best")) for r in records], [(True, None)] * 2, records)
+        self.assertIn("| ops | 1 | 2 | 2 | 1.000 | 1.000 (gemv_128) | 0 |", said.getvalue())
+        self.assertTrue((self.directory / "bin" / "other" / run.OURS.name).exists())
 
     def test_two_workloads_are_tuned_measured_and_reported_and_not_measured_twice(self):
         records = self.measure()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import inputs, quiet
+from . import against, inputs, quiet
 from .runner import RunnerFailed
 
 PAUSE = 0.02
@@ -214,12 +214,24 @@ class Contest:
             "compile_s": round(built["compile_s"], 3),
         }
 
+    def is_unchanged(self):
+        """Whether only another build takes part, and its code is the same without tuning."""
+        others = [peer for peer, _ in self.peers]
+        if self.settings.mode != ["untuned"] or len(self.ours) > 1 or len(self.contenders) != 1:
+            return False
+        if not all(isinstance(peer, against.OtherBuild) for peer in others):
+            return False
+        built = [self.built[contender.runner.name] for contender in self.everybody()]
+        return against.is_same_code(*built)
+
     def run(self):
         """The record of this workload."""
         self.enter()
         if len(self.ours) < len(self.our_runners):
             why = (self.troubles[runner.name] for runner in self.our_runners.values() if runner.name in self.troubles)
             return {"failed": next(why, "?"), "troubles": self.troubles}
+        if self.is_unchanged():
+            return {"unchanged": True, "troubles": self.troubles, "versions": self.versions}
         if not self.contenders and self.denials:
             # Whether or not the others agree with each other, no reference is known.
             return {"failed": "the result differs from every peer's", "troubles": self.troubles}

@@ -10,6 +10,7 @@ import tempfile
 import time
 
 from . import inputs, peers, report, suites
+from .against import OtherBuild
 from .contest import Contest
 from .journal import Journal
 from .modes import Kernel
@@ -55,7 +56,7 @@ def builds(ours, others, run, settings):
     found = [(name, runner, kernel, run.command, kernel.db(settings)) for name, runner, kernel in tuned]
     first = Kernel("exact", settings.mode[0])
     for peer, runner in others:
-        if isinstance(peer, peers.OtherBuild) and first.tuned:
+        if isinstance(peer, OtherBuild) and first.tuned:
             found.append((peer.name, runner, first, peer.command, peer.db(settings)))
     return found
 
@@ -93,7 +94,7 @@ def all_workloads(run, settings, journal):
     chosen = suites.chosen(settings.suite, settings.only, settings.full_size, bool(settings.target))
     entered, missing = peers.chosen(settings.peers, bool(settings.target))
     if settings.against:
-        entered.append(peers.OtherBuild(settings.against))
+        entered.append(OtherBuild(run.other))
     if missing:
         print(f"not installed, so left out: {', '.join(missing)}", file=sys.stderr)
     # Threads are the outer loop: a peer's process has a fixed number of threads.

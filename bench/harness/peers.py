@@ -1,10 +1,9 @@
 """The peers: how to start each, and for which workloads."""
 
-import pathlib
 import re
 from dataclasses import dataclass
 
-from .places import COMMAND, HOME, OURS, PEERS, python
+from .places import HOME, PEERS, python
 from .runner import Runner
 
 TVM_WORKLOADS = r"^(yolo_c8|mobilenet_dw_2|gemm_1024|conv2d_transpose_4|opevo_bmm1|tbmm_.*|mlp1)$"
@@ -93,32 +92,6 @@ PEER_LIST = (
 )
 
 
-@dataclass(frozen=True)
-class OtherBuild:
-    """Another build of the project, as a peer in the same rounds."""
-
-    folder: pathlib.Path
-    name: str = "other build"
-    build_limit: float = 300.0
-
-    @property
-    def command(self):
-        return self.folder / COMMAND.name
-
-    def db(self, settings):
-        """Its tuning records."""
-        return settings.out / "other-records.sqlite3"
-
-    def wants(self, _workload):
-        return True
-
-    def runner(self, threads, settings):
-        command = [self.folder / OURS.name, "--threads", threads, "--db", self.db(settings), "--precision", "exact"]
-        if settings.mode[0] == "untuned":
-            command.append("--untuned")
-        return Runner(self.name, command, threads, settings.out / "logs" / f"other-build-{threads}.log")
-
-
 def chosen(names, device=False):
     """The installed peers with these names, and the names of missing ones."""
     wanted = [peer for peer in PEER_LIST if peer.device == device and ("all" in names or peer.name in names)]
@@ -129,7 +102,8 @@ def ours(threads, column, run, settings):
     """The project's runner, for the kernels of a column."""
     kernel = run.kernels[column]
     name = "tensorwright" if column == next(iter(run.kernels)) else f"tensorwright {column}"
-    command = [run.ours, "--target", run.target or "native", "--threads", threads, "--db", kernel.db(settings), "--precision", kernel.precision]
+    command = [run.ours, "--target", run.target or "native", "--threads", threads, "--db", kernel.db(settings)]
+    command += ["--precision", kernel.precision]
     if not kernel.tuned:
         command.append("--untuned")
     return Runner(name, command, threads, settings.out / "logs" / f"tensorwright-{column}-{threads}.log")

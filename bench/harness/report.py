@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 
-from . import plot, quiet, schedulers
+from . import against, plot, quiet, schedulers
 from .places import BENCH, ROOT
 from .suites import SUITES
 from .text import shown, table
@@ -26,6 +26,8 @@ def headline(record):
     name = f"{record['suite']}/{record['workload']}, {record['threads']} threads"
     if "failed" in record:
         return f"{name}: FAILED: {record['failed'].splitlines()[0]}"
+    if record.get("unchanged"):
+        return f"{name}: the same code as the other build"
     share = f"{shown(first(record)['median_ns'])}, {100 * record['roof']['share']:.0f} % of the roof"
     if not record["busy"]["quiet"]:
         share += ", on a busy machine"
@@ -39,8 +41,12 @@ def geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
+def is_measured(record):
+    return "failed" not in record and not record.get("unchanged")
+
+
 def of(records, suite, threads):
-    return [r for r in records if r["suite"] == suite.name and r["threads"] == threads and "failed" not in r]
+    return [r for r in records if r["suite"] == suite.name and r["threads"] == threads and is_measured(r)]
 
 
 def mean(ratios):
@@ -263,7 +269,7 @@ PEER_NOTES = {
 
 def page(records, run, picture):
     """The whole report."""
-    measured = [r for r in records if "failed" not in r]
+    measured = [r for r in records if is_measured(r)]
     parts = [
         "# Benchmarks",
         "Written by `bench/run --docs`; bench/README.md says how to repeat it.",
@@ -274,6 +280,7 @@ def page(records, run, picture):
         "*Ratio* is the time of the fastest peer divided by ours: above 1, ours is faster. The means are geometric, "
         "with those of the lower and upper quartiles of all rounds in brackets.",
         goals(records, run),
+        *(["### Against another build", against.TEXT, against.table_of(records)] if run.about.get("against") else []),
         f"![The ratio of every workload]({picture})",
         "## Method",
         METHOD,
@@ -303,8 +310,10 @@ def page(records, run, picture):
 
 def write(records, run, settings):
     """Writes the page, the plot and all numbers, and prints the summary."""
-    measured = [r for r in records if "failed" not in r]
+    measured = [r for r in records if is_measured(r)]
     (settings.out / "results.json").write_text(json.dumps(records, indent=1) + "\n")
+    if run.about.get("against"):
+        print(f"{against.TEXT}\n\n{against.table_of(records)}\n")
     if not measured:
         print("nothing was measured")
         return
@@ -314,5 +323,6 @@ def write(records, run, settings):
     if settings.docs:
         shutil.copy(drawing, ROOT / "docs" / "images" / "benchmarks.svg")
         (ROOT / "docs" / "benchmarks.md").write_text(page(records, run, "images/benchmarks.svg"))
-    print(goals(records, run))
+    if any(r["best"] and not r["best"].startswith(against.NAME) for r in measured):
+        print(goals(records, run))
     print(f"\n{settings.out / 'benchmarks.md'}, benchmarks.svg, results.json")

@@ -29,6 +29,7 @@ def budget(settings):
         "time_s": seconds,
         "precision": settings.precision,
         "target": settings.target,
+        "against": settings.against and str(settings.against),
     }
 
 
@@ -47,6 +48,7 @@ class Run:
     def __init__(self, out, about):
         self.out, self.about = out, about
         self.command, self.ours = out / "bin" / COMMAND.name, out / "bin" / OURS.name
+        self.other = out / "bin" / "other"
 
     @property
     def precisions(self):
@@ -87,6 +89,12 @@ class Run:
         run.command.parent.mkdir(parents=True, exist_ok=True)
         for program, copy in ((COMMAND, run.command), (OURS, run.ours)):
             shutil.copy2(program, copy)
+        if settings.against:
+            run.other.mkdir(exist_ok=True)
+            for program in (COMMAND.name, OURS.name):
+                # Without tuning, the runner is enough.
+                if (settings.against / program).exists():
+                    shutil.copy2(settings.against / program, run.other / program)
         run.about = {
             **budget(settings),
             "started": time.strftime("%Y-%m-%d"),

@@ -5,9 +5,10 @@ import os
 import pathlib
 import re
 
+from . import against
 from .modes import MODES
 from .peers import PEER_LIST
-from .places import HOME, OURS
+from .places import HOME
 from .suites import SUITES
 
 
@@ -19,7 +20,8 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="bench/run", description="Measures kernels and peers in turns.")
     suites, peers = [suite.name for suite in SUITES], [peer.name for peer in PEER_LIST]
     parser.add_argument("--suite", type=listed, default=["all"], help=f"all, or some of {', '.join(suites)}")
-    parser.add_argument("--peers", type=listed, default=["all"], help=f"all, none, or some of {', '.join(peers)}")
+    said = f"all, none, or some of {', '.join(peers)} [default: all, and none of --untuned]"
+    parser.add_argument("--peers", type=listed, help=said)
     parser.add_argument("--threads", type=listed, default=["1", "2"], help="numbers of threads, such as 1,2")
     said = "measure on a device, such as opencl:0, with the suites and the peers that are for devices"
     parser.add_argument("--target", metavar="NAME", help=said)
@@ -29,9 +31,11 @@ def parse(arguments=None):
     parser.add_argument("--time", type=float, help="seconds of tuning for each workload [default: 30, and 10 of ops]")
     said = f"how our kernels are scheduled: some of {', '.join(MODES)}, each a column of its own [default: autotune]"
     parser.add_argument("--mode", type=listed, help=said)
-    parser.add_argument("--untuned", action="store_true", help="measure the default schedules: --mode untuned")
+    said = "measure the default schedules: --mode untuned --peers none"
+    parser.add_argument("--untuned", action="store_true", help=said)
     said = "of our kernels: sums as they are written, algorithms such as Winograd's allowed, or a column of each"
-    parser.add_argument("--precision", choices=["exact", "fast", "both"], default="both", help=said)
+    said += " [default: both, and exact of --against]"
+    parser.add_argument("--precision", choices=["exact", "fast", "both"], help=said)
     parser.add_argument("--rounds", type=int, default=15, help="samples of every runner")
     parser.add_argument("--sample", type=float, default=0.03, help="seconds of a sample")
     parser.add_argument("--peer-trials", type=int, default=200, help="trials of TVM's tuning")
@@ -39,11 +43,14 @@ def parse(arguments=None):
     parser.add_argument("--db", type=pathlib.Path, help="records of tuning [default: OUT/records.sqlite3]")
     parser.add_argument("--out", type=pathlib.Path, default=HOME / "results", help="where results go")
     parser.add_argument("--fresh", action="store_true", help="start over: forget the results and records of OUT")
-    against = "a folder with another build of tensorwright and tensorwright-bench, which takes part as a peer"
-    parser.add_argument("--against", type=pathlib.Path, metavar="DIR", help=against)
+    said = "another build, which takes part as a peer: a checkout with a release build, a folder with tensorwright and "
+    said += "tensorwright-bench, or one of these programs"
+    parser.add_argument("--against", type=pathlib.Path, metavar="BUILD", help=said)
     parser.add_argument("--docs", action="store_true", help="also write docs/benchmarks.md and its plot")
     parser.add_argument("--report", action="store_true", help="measure nothing, only report what is there")
     settings = parser.parse_args(arguments)
+    settings.peers = settings.peers or (["none"] if settings.untuned else ["all"])
+    settings.precision = settings.precision or ("exact" if settings.against else "both")
     settings.mode = ["untuned"] if settings.untuned else settings.mode or ["autotune"]
     for name, known in (("suite", suites), ("peers", [*peers, "none"]), ("mode", MODES)):
         anything = () if name == "mode" else ("all",)
@@ -65,8 +72,9 @@ def parse(arguments=None):
     if mixed:
         parser.error(f"{', '.join(mixed)}: for devices only; name one with --target, such as opencl:0")
     settings.out = settings.out.resolve()
-    settings.against = settings.against and settings.against.resolve()
-    if settings.against and not (settings.against / OURS.name).exists():
-        parser.error(f"--against: there is no {OURS.name} in {settings.against}")
+    if settings.against:
+        named, settings.against = settings.against.resolve(), against.programs(settings.against.resolve())
+        if settings.against is None:
+            parser.error(f"--against: there is no {against.OURS.name} in {named}")
     settings.db = (settings.db or settings.out / "records.sqlite3").resolve()
     return settings

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
 use tensorwright::{Goal, Inputs, Kernel, Module, Precision, Program, Schedule, Target, npy};
 use tensorwright_records::{RunFilter, open_existing};
 use tensorwright_tuner::{RecordNames, key_of};
@@ -55,6 +56,15 @@ pub(crate) fn kernel(program: &Program, options: &Options) -> Result<Kernel> {
         Some(schedule) => builder.schedule(schedule).build()?,
         None => builder.build()?,
     })
+}
+
+/// The hash of the generated code of a kernel.
+pub(crate) fn code(kernel: &Kernel) -> Result<String> {
+    let hash = match kernel.device_program() {
+        Some(program) => Sha256::digest(serde_json::to_vec(program)?),
+        None => Sha256::digest(kernel.object()?),
+    };
+    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The target, threads and precision.

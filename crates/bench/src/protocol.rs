@@ -87,6 +87,8 @@ pub(crate) struct Built {
     pub(crate) variants: [&'static str; 1],
     /// The schedule in use.
     pub(crate) schedule: String,
+    /// The hash of the generated code: the object, or the source and launches of device kernels.
+    pub(crate) code: String,
     /// The factor by which rounding errors may exceed those of the program's own sums.
     pub(crate) error_growth: f64,
     /// The compile time.

@@ -105,6 +105,7 @@ fn with_kernel(
     let built = Built {
         variants: ["tensorwright"],
         schedule: kernel.schedule().to_string(),
+        code: problem::code(&kernel)?,
         error_growth: kernel.lowered().error_growth(),
         compile_s: kernel.compile_times().total().as_secs_f64(),
         tuning: problem::tuning(&program, options)?,
@@ -208,6 +209,7 @@ mod tests {
         ];
         let answers = answers(&requests.join("\n"));
         assert_eq!(answers[0]["variants"][0], "tensorwright", "{answers:?}");
+        assert_eq!(answers[0]["code"].as_str().map(str::len), Some(64), "{answers:?}");
         assert!(answers[1]["ns"][0].is_number(), "{answers:?}");
         assert!(answers[3]["gflops"].as_f64().is_some_and(|rate| rate > 0.0), "{answers:?}");
         let written = tensorwright::npy::decode(&std::fs::read(&result).unwrap()).unwrap();

@@ -49,6 +49,18 @@ pub struct DefaultSchedule {
     /// The estimated cycles of a call: from the cost model if it chose the schedule, otherwise a
     /// lower bound from arithmetic and bytes.
     pub cycles: f64,
+    /// What a cost model predicts of this schedule; `None` if rules chose it.
+    pub prediction: Option<Prediction>,
+}
+
+/// The prediction of a cost model. Those of different models are not comparable.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Prediction {
+    /// The cost model: `tiles` for points of a search space, `beam` for pipeline search.
+    pub model: &'static str,
+    /// The predicted cycles of a call.
+    pub cycles: f64,
 }
 
 impl DefaultSchedule {
@@ -59,8 +71,9 @@ impl DefaultSchedule {
     pub fn of(program: &Program, goal: &Goal) -> Result<Self, TargetError> {
         let policy = policy(goal)?;
         let mut found = Self::alone(program, goal)?;
-        if let Some(schedule) = instead_of(program, policy.as_ref(), &found.schedule) {
+        if let Some((schedule, cycles)) = instead_of(program, policy.as_ref(), &found.schedule) {
             found.schedule = schedule;
+            found.prediction = Some(Prediction { model: "beam", cycles });
         }
         Ok(found)
     }
@@ -71,7 +84,7 @@ impl DefaultSchedule {
         let nest = canonical(program);
         if Window::suits(&nest) {
             let schedule = in_pieces(nest, goal.precision, policy.as_ref());
-            return Ok(Self { schedule, cycles: policy.least_cycles(program) });
+            return Ok(Self::by_rules(schedule, policy.least_cycles(program)));
         }
         let begun = alternatives(program, goal.precision).into_iter().next();
         let begun = begun.unwrap_or_else(|| ScheduleState::new(nest));
@@ -81,7 +94,12 @@ impl DefaultSchedule {
                 return Ok(modelled);
             }
         }
-        Ok(Self { schedule: policy.by_rules(begun).schedule, cycles: policy.least_cycles(program) })
+        Ok(Self::by_rules(policy.by_rules(begun).schedule, policy.least_cycles(program)))
+    }
+
+    /// A schedule that no cost model chose, with a lower bound on its cycles.
+    fn by_rules(schedule: Schedule, cycles: f64) -> Self {
+        Self { schedule, cycles, prediction: None }
     }
 }
 
@@ -117,5 +135,7 @@ fn modelled(
     let decoded = |point| Some((space.decode(point).ok()?, point));
     let mut schedules = points.iter().filter_map(decoded);
     let (schedule, point) = schedules.find(|(schedule, _)| applies(schedule))?;
-    Some(DefaultSchedule { schedule, cycles: space.estimate(point) })
+    let cycles = space.estimate(point);
+    let prediction = Some(Prediction { model: "tiles", cycles });
+    Some(DefaultSchedule { schedule, cycles, prediction })
 }

@@ -35,7 +35,7 @@ mod stages;
 mod targets;
 
 pub use algorithm::alternatives;
-pub use default_schedule::{DefaultSchedule, default_schedule};
+pub use default_schedule::{DefaultSchedule, Prediction, default_schedule};
 pub use options::{Preset, SpaceOptions};
 pub use pipelines::{
     PipelineSchedules, PipelineSearch, Samples, pipeline_schedules, pipeline_search,

@@ -1,11 +1,12 @@
 //! Workspace tasks: `cargo run --release -p tensorwright-xtask -- fuzz`, `... -- differential`,
-//! `... -- campaign` (both of them), `... -- tune`, `... -- study` and `... -- validate`.
+//! `... -- campaign` (both of them), `... -- tune`, `... -- study`, `... -- validate` and `... -- plans`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks on its streams")]
 
 mod arguments;
 mod campaign;
 mod differential;
 mod fuzz;
+mod plans;
 mod processor;
 mod study;
 mod summary;
@@ -28,6 +29,7 @@ usage: xtask fuzz [--target NAME] [--count N] [--seed S] [--from INDEX] [--jobs 
        xtask study states|times|throughput|growth [--only NAME] [--threads N] [--longest SECONDS]
                   [--seeds N] [--command FILE] [--plot FILE.svg]
        xtask validate [FOLDER]
+       xtask plans [--check] [--only SUITE]
 
 `fuzz` feeds mutated inputs to a target: texts (the front end), schedules, imports, databases, npy,
 manifests, lsp. An input that panics, overflows the stack or takes too long is made small, written to
@@ -47,7 +49,10 @@ crash or fail to build.
 and figure 7 of Anderson et al. 2021, and how scheduling time grows with the stages of a program.
 
 `validate` compiles each emitted text that is kept as a snapshot once, with a compiler that is not ours:
-clang, NVRTC or rustc.";
+clang, NVRTC or rustc.
+
+`plans` writes the untuned schedules and predicted cycles of all examples and workloads to tests/plans;
+`--check` compares instead, and reports every difference.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -68,6 +73,9 @@ fn main() -> ExitCode {
             study::StudyOptions::parse(rest).and_then(|options| study::run(&options))
         }
         Some((command, rest)) if command == "validate" => validate::run(rest),
+        Some((command, rest)) if command == "plans" => {
+            plans::PlansOptions::parse(rest).and_then(|options| plans::run(&options))
+        }
         _ => Err("no such command".to_owned()),
     };
     result.unwrap_or_else(|message| {

@@ -28,13 +28,13 @@ const LESS_MOVED: f64 = 0.75;
 /// The new schedule may compute at most this many times the terms.
 const MORE_WORK: f64 = 1.15;
 
-/// A schedule with far less memory traffic than the given one and little more computation; `None`
-/// if the search finds none.
+/// A schedule with far less memory traffic than the given one and little more computation, and its
+/// estimated cycles; `None` if the search finds none.
 pub(crate) fn instead_of(
     program: &Program,
     policy: &dyn Policy,
     schedule: &Schedule,
-) -> Option<Schedule> {
+) -> Option<(Schedule, f64)> {
     if !(3..=MOST_STAGES).contains(&program.stages.len()) {
         return None;
     }
@@ -52,11 +52,11 @@ pub(crate) fn instead_of(
         asked += 1;
         asked <= MOST_ASKED
     });
-    let (state, _) = found.states.first()?;
+    let (state, cycles) = found.states.first()?;
     let schedule = pipeline.decode(state).ok()?;
     let own = Traffic::of(&canonical, &schedule)?;
     let is_less = own.bytes <= LESS_MOVED * other.bytes && other.bytes - own.bytes >= 2.0 * cache;
-    (is_less && own.terms <= MORE_WORK * other.terms).then_some(schedule)
+    (is_less && own.terms <= MORE_WORK * other.terms).then_some((schedule, *cycles))
 }
 
 /// The memory traffic and the work of a schedule.
