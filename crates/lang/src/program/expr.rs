@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Index, TensorId};
 use crate::builtin::{Builtin, Signature};
-use crate::dtype::DType;
+use crate::dtype::{DType, Kind};
 use crate::ops::{ArithOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
 use crate::source::Span;
 
@@ -162,37 +162,21 @@ pub fn round_to_odd(value: f64) -> f32 {
 /// The nearest value of a floating-point type.
 #[must_use]
 pub fn round_float(dtype: DType, value: f64) -> f64 {
-    match dtype {
-        DType::Half => half::f16::from_f32(round_to_odd(value)).to_f64(),
-        DType::BFloat16 => half::bf16::from_f32(round_to_odd(value)).to_f64(),
-        DType::Float => f64::from(value as f32),
-        DType::Double => value,
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64 => value,
+    match dtype.narrow_format() {
+        Some(format) => f64::from(format.decode(format.encode(round_to_odd(value)))),
+        None if dtype == DType::Float => f64::from(value as f32),
+        None => value,
     }
 }
 
 /// An integer wrapped around to a type; to `bool` it tests for non-zero.
 #[must_use]
 pub fn wrap_integer(dtype: DType, value: i128) -> i128 {
-    match dtype {
-        DType::Bool => i128::from(value != 0),
-        DType::Int8 => i128::from(value as i8),
-        DType::Int16 => i128::from(value as i16),
-        DType::Int32 => i128::from(value as i32),
-        DType::Int64 => i128::from(value as i64),
-        DType::UInt8 => i128::from(value as u8),
-        DType::UInt16 => i128::from(value as u16),
-        DType::UInt32 => i128::from(value as u32),
-        DType::UInt64 => i128::from(value as u64),
-        DType::Half | DType::BFloat16 | DType::Float | DType::Double => value,
+    match dtype.row().kind {
+        Kind::Bool => i128::from(value != 0),
+        Kind::Signed(bits) => value << (128 - bits) >> (128 - bits),
+        Kind::Unsigned(bits) => value & ((1 << bits) - 1),
+        Kind::Float(_) => value,
     }
 }
 
