@@ -3,8 +3,7 @@
 use std::fmt;
 
 use half::{bf16, f16};
-use tensorwright_lang::dtype::DType;
-use tensorwright_lang::program::round_to_odd;
+use tensorwright_lang::dtype::{DType, round_to_odd};
 
 /// Calls a macro with the Rust type of every [`DType`]: the single list of them.
 macro_rules! elements {

@@ -150,6 +150,12 @@ impl FloatFormat {
         f32::from_bits(value | ((bits & self.sign()) << (32 - self.bits())))
     }
 
+    /// The bits of the nearest number, with one rounding. Only for narrow formats.
+    #[must_use]
+    pub fn encode_f64(self, value: f64) -> u32 {
+        self.encode(round_to_odd(value))
+    }
+
     /// The bits of the nearest number, halves to even. Only for narrow formats.
     #[must_use]
     pub const fn encode(self, value: f32) -> u32 {
@@ -168,6 +174,21 @@ impl FloatFormat {
         };
         sign | bits
     }
+}
+
+/// Rounds to a neighbouring `f32`, to the one with an odd significand if the value lies between
+/// two. A second rounding to 22 bits or less then equals a single rounding (Boldo and Melquiond,
+/// "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd");
+/// rounding to nearest twice would not.
+#[must_use]
+pub fn round_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let widened = f64::from(nearest);
+    if widened == value || value.is_nan() {
+        return nearest;
+    }
+    let towards_zero = nearest.to_bits() - u32::from(widened.abs() > value.abs());
+    f32::from_bits(towards_zero | 1)
 }
 
 /// A normal power of two.

@@ -1,15 +1,13 @@
 //! The element types of tensors.
 
 mod format;
-mod row;
 mod table;
 
 use std::fmt;
 
-pub use format::FloatFormat;
-pub use row::{Kind, Row};
-pub use table::DType;
+pub use format::{FloatFormat, round_to_odd};
 use table::TABLE;
+pub use table::{DType, Kind, Row};
 
 const ALIASES: usize = {
     let (mut count, mut i) = (0, 0);

@@ -144,26 +144,11 @@ impl Scalar {
     }
 }
 
-/// Rounds to a neighbouring `f32`, to the one with an odd significand if the value lies between
-/// two. A second rounding to 22 bits or less then equals a single rounding (Boldo and Melquiond,
-/// "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd");
-/// rounding to nearest twice would not.
-#[must_use]
-pub fn round_to_odd(value: f64) -> f32 {
-    let nearest = value as f32;
-    let widened = f64::from(nearest);
-    if widened == value || value.is_nan() {
-        return nearest;
-    }
-    let towards_zero = nearest.to_bits() - u32::from(widened.abs() > value.abs());
-    f32::from_bits(towards_zero | 1)
-}
-
 /// The nearest value of a floating-point type.
 #[must_use]
 pub fn round_float(dtype: DType, value: f64) -> f64 {
     match dtype.narrow_format() {
-        Some(format) => f64::from(format.decode(format.encode(round_to_odd(value)))),
+        Some(format) => f64::from(format.decode(format.encode_f64(value))),
         None if dtype == DType::Float => f64::from(value as f32),
         None => value,
     }
