@@ -5,7 +5,6 @@ use std::fmt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use tensorwright::DType;
 
 use crate::error::Class;
 use crate::expected::Expected;
