@@ -12,7 +12,7 @@ use crate::error::EmitError;
 use crate::helpers::Helper;
 use crate::index::{Summand, sum};
 use crate::text::{Binding, Text};
-use crate::types::{is_signed, is_single, literal, memory_type};
+use crate::types::{is_single, literal, memory_type};
 
 /// An expression as text, in the C type that [`crate::types`] defines.
 #[derive(Debug, Clone)]
@@ -231,7 +231,7 @@ impl Emitter<'_> {
             Builtin::Abs if dtype.is_float() => {
                 Text::call(&self.math("fabs", dtype), [next()?.text])
             }
-            Builtin::Abs if is_signed(dtype) => {
+            Builtin::Abs if dtype.is_signed() => {
                 Text::call(&self.helper(Helper::Abs(dtype)), [next()?.text])
             }
             Builtin::Abs => next()?.text,

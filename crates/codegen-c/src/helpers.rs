@@ -11,7 +11,8 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ArithOp;
 
 use crate::dialect::Syntax;
-use crate::types::{is_signed, memory_type, suffix};
+use crate::narrow;
+use crate::types::{memory_type, suffix};
 
 /// A helper function. The order is that of definitions: callees come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,13 +29,13 @@ pub(crate) enum Helper {
     FloorMod,
     /// A neighboring `float` that makes a second rounding equal to a single one.
     RoundToOdd,
-    /// The value of a 16-bit float.
+    /// The value of a storage-only float.
     Load(DType),
-    /// The 16 bits of the nearest value.
+    /// The bits of the nearest value.
     Pack(DType),
     /// The same from a `double`, with one rounding.
     PackDouble(DType),
-    /// The nearest 16-bit float.
+    /// The nearest storage-only float.
     Round(DType),
     /// The same from a `double`, with one rounding.
     RoundDouble(DType),
@@ -149,8 +150,8 @@ impl Helper {
             Helper::FloorDiv => FLOOR_DIV.to_owned(),
             Helper::FloorMod => FLOOR_MOD.to_owned(),
             Helper::RoundToOdd => ROUND_TO_ODD.to_owned(),
-            Helper::Load(dtype) => conversions(dtype)[0].to_owned(),
-            Helper::Pack(dtype) => conversions(dtype)[1].to_owned(),
+            Helper::Load(dtype) => narrow::load(&name, dtype),
+            Helper::Pack(dtype) => narrow::pack(&name, dtype),
             Helper::PackDouble(dtype) => format!(
                 "/* The bits of the nearest {dtype}, with one rounding. */\n\
                  FUNCTION {} {name}(double x) {{\n    \
@@ -189,25 +190,6 @@ impl Helper {
             Helper::Sigmoid(DType::Double) => sigmoid(false, dialect),
             Helper::Sigmoid(_) => sigmoid(true, dialect),
         }
-    }
-}
-
-/// Conversions between memory and `float`, for storage-only types.
-fn conversions(dtype: DType) -> [&'static str; 2] {
-    match dtype {
-        DType::Half => [LOAD_HALF, PACK_HALF],
-        DType::BFloat16 => [LOAD_BFLOAT16, PACK_BFLOAT16],
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64
-        | DType::Float
-        | DType::Double => [""; 2],
     }
 }
 
@@ -251,7 +233,7 @@ fn two_numbers(name: &str, dtype: DType, body: &str) -> String {
 fn bits(name: &str, builtin: Builtin, dtype: DType) -> String {
     let (t, u, width) = (memory_type(dtype), unsigned(dtype), 8 * dtype.bytes());
     let operator = builtin.operator().unwrap_or_default();
-    let none = if is_signed(dtype) { "(a < 0 ? -1 : 0)" } else { "0" };
+    let none = if dtype.is_signed() { "(a < 0 ? -1 : 0)" } else { "0" };
     let body = match builtin {
         Builtin::BitNot => {
             return format!("FUNCTION {t} {name}({t} a) {{\n    return ({t})~({u})a;\n}}\n");
@@ -271,13 +253,13 @@ fn arithmetic(name: &str, operation: Operation, dtype: DType) -> String {
         Operation::Add => format!("return ({t})(({u})a + ({u})b);"),
         Operation::Sub => format!("return ({t})(({u})a - ({u})b);"),
         Operation::Mul => format!("return ({t})(({u})a * ({u})b);"),
-        Operation::Div if is_signed(dtype) => format!(
+        Operation::Div if dtype.is_signed() => format!(
             "/* Rounds down; by zero it is 0, and the quotient by -1 wraps around. */\n    \
              if (b == 0) {{\n        return 0;\n    }}\n    \
              if (b == -1) {{\n        return ({t})(({u})0 - ({u})a);\n    }}\n    \
              return ({t})(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
         ),
-        Operation::Rem if is_signed(dtype) => format!(
+        Operation::Rem if dtype.is_signed() => format!(
             "/* Has the sign of b; by zero it is 0. */\n    \
              if (b == 0 || b == -1) {{\n        return 0;\n    }}\n    \
              return ({t})(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));"
@@ -401,68 +383,5 @@ FUNCTION float tw_round_to_odd(double x) {
         TO_FLOAT(nearest, bits);
     }
     return nearest;
-}
-";
-
-const LOAD_HALF: &str = "\
-/* The number that the bits of an IEEE binary16 stand for. */
-FUNCTION float tw_load_half(uint16_t binary16) {
-    const uint32_t sign = (binary16 & 0x8000u) << 16;
-    const uint32_t magnitude = binary16 & 0x7fffu;
-    float value = (float)magnitude * 0x1p-24f; /* right below the normal numbers */
-    uint32_t bits;
-    TO_BITS(bits, value);
-    if (magnitude >= 0x0400u) { /* normal: another bias; infinite or NaN: the largest exponent */
-        bits = (magnitude << 13) + (magnitude < 0x7c00u ? 0x38000000u : 0x70000000u);
-    }
-    bits |= sign;
-    TO_FLOAT(value, bits);
-    return value;
-}
-";
-
-const PACK_HALF: &str = "\
-/* The bits of the nearest IEEE binary16, halves to even. */
-FUNCTION uint16_t tw_pack_half(float value) {
-    uint32_t bits;
-    TO_BITS(bits, value);
-    const uint32_t sign = (bits >> 16) & 0x8000u;
-    const uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) { /* NaN */
-        return (uint16_t)(sign | 0x7e00u);
-    }
-    if (magnitude >= 0x47800000u) { /* 65536 and more */
-        return (uint16_t)(sign | 0x7c00u);
-    }
-    if (magnitude >= 0x38800000u) { /* normal: another bias, and a carry may reach infinity */
-        const uint32_t rounded = magnitude - 0x38000000u + 0x0fffu + ((magnitude >> 13) & 1u);
-        return (uint16_t)(sign | (rounded >> 13));
-    }
-    /* Adding 0.5 leaves the multiple of 2^-24, the least number, in the last bits. */
-    float shifted = FABSF(value) + 0.5f;
-    TO_BITS(bits, shifted);
-    return (uint16_t)(sign | (bits - 0x3f000000u));
-}
-";
-
-const LOAD_BFLOAT16: &str = "\
-/* The number that the bits of a bfloat16 stand for: they are the upper half of a float. */
-FUNCTION float tw_load_bfloat16(uint16_t bfloat16) {
-    const uint32_t bits = (uint32_t)bfloat16 << 16;
-    float value;
-    TO_FLOAT(value, bits);
-    return value;
-}
-";
-
-const PACK_BFLOAT16: &str = "\
-/* The bits of the nearest bfloat16, halves to even. */
-FUNCTION uint16_t tw_pack_bfloat16(float value) {
-    uint32_t bits;
-    TO_BITS(bits, value);
-    if (isnan(value)) {
-        return (uint16_t)((bits >> 16) | 0x40u);
-    }
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 ";

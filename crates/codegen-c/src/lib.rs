@@ -24,6 +24,7 @@ mod index;
 mod kernel;
 mod launch;
 mod names;
+mod narrow;
 mod nodes;
 mod processor;
 mod rust;

@@ -264,19 +264,7 @@ fn indent(text: &str) -> String {
 /// The Rust type of an element in memory.
 #[must_use]
 pub fn element_type(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::Int8 => "i8",
-        DType::Int16 => "i16",
-        DType::Int32 => "i32",
-        DType::Int64 => "i64",
-        DType::UInt8 => "u8",
-        DType::UInt16 | DType::Half | DType::BFloat16 => "u16",
-        DType::UInt32 => "u32",
-        DType::UInt64 => "u64",
-        DType::Float => "f32",
-        DType::Double => "f64",
-    }
+    dtype.row().rust
 }
 
 /// The common part of all modules.

@@ -1,7 +1,8 @@
 //! Element types and constants in C.
 //!
-//! In memory, a `bool` is a byte and the 16-bit floats are `uint16_t`. In expressions, a `bool` is
-//! an `int` that is 0 or 1, and the 16-bit floats are `float`: loads convert, stores round.
+//! In memory, a `bool` is a byte and storage-only floats are their bits, such as `uint16_t`. In
+//! expressions, a `bool` is an `int` that is 0 or 1, and storage-only floats are `float`: loads
+//! convert, stores round.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Scalar;
@@ -9,35 +10,14 @@ use tensorwright_lang::program::Scalar;
 /// The C type of an element in memory.
 #[must_use]
 pub fn memory_type(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool | DType::UInt8 => "uint8_t",
-        DType::Int8 => "int8_t",
-        DType::Int16 => "int16_t",
-        DType::Int32 => "int32_t",
-        DType::Int64 => "int64_t",
-        DType::UInt16 | DType::Half | DType::BFloat16 => "uint16_t",
-        DType::UInt32 => "uint32_t",
-        DType::UInt64 => "uint64_t",
-        DType::Float => "float",
-        DType::Double => "double",
-    }
+    dtype.row().c
 }
 
 /// The suffix of helper names for an integer type.
 pub(crate) fn suffix(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Int8 => "i8",
-        DType::Int16 => "i16",
-        DType::Int64 => "i64",
-        DType::UInt8 => "u8",
-        DType::UInt16 => "u16",
-        DType::UInt32 => "u32",
-        DType::UInt64 => "u64",
-        // `bool` computes as `int`.
-        DType::Bool | DType::Int32 => "i32",
-        DType::Half | DType::BFloat16 | DType::Float => "f32",
-        DType::Double => "f64",
-    }
+    // `bool` computes as `int`.
+    let computed = if dtype == DType::Bool { DType::Int32 } else { dtype.computed_in() };
+    computed.row().rust
 }
 
 /// Whether values of the type are `float` in expressions.
@@ -45,31 +25,26 @@ pub(crate) fn is_single(dtype: DType) -> bool {
     dtype.computed_in() == DType::Float
 }
 
-/// Whether the type is a signed integer type.
-pub(crate) fn is_signed(dtype: DType) -> bool {
-    dtype.integer_range().is_some_and(|(least, _)| least < 0)
-}
-
 /// A constant.
 pub(crate) fn literal(scalar: Scalar) -> String {
-    let dtype = scalar.dtype();
+    let dtype = scalar.dtype().computed_in();
     if dtype.is_float() {
-        return float_literal(scalar.as_f64(), is_single(dtype));
+        return float_literal(dtype, scalar.as_f64());
     }
     let value = scalar.as_integer();
+    let [before, after] = dtype.row().c_literal;
     let text = match dtype {
-        DType::UInt32 => format!("{value}u"),
-        DType::UInt64 => format!("UINT64_C({value})"),
         DType::Int32 if value == i128::from(i32::MIN) => "INT32_MIN".to_owned(),
         DType::Int64 if value == i128::from(i64::MIN) => "INT64_MIN".to_owned(),
-        DType::Int64 if i32::try_from(value).is_err() => format!("INT64_C({value})"),
-        _ => value.to_string(),
+        DType::Int64 if i32::try_from(value).is_ok() => value.to_string(),
+        _ => format!("{before}{value}{after}"),
     };
     if value < 0 { format!("({text})") } else { text }
 }
 
 /// The shortest decimal literal that C reads back as the same number.
-fn float_literal(value: f64, single: bool) -> String {
+fn float_literal(dtype: DType, value: f64) -> String {
+    let (single, [before, after]) = (is_single(dtype), dtype.row().c_literal);
     // Both are of type `float`: functions of OpenCL C take arguments of one type only.
     let special = |name: &str| if single { name.to_owned() } else { format!("(double){name}") };
     let text = if value.is_nan() {
@@ -77,9 +52,9 @@ fn float_literal(value: f64, single: bool) -> String {
     } else if value.is_infinite() {
         special("INFINITY")
     } else if single {
-        format!("{:?}f", value.abs() as f32)
+        format!("{before}{:?}{after}", value.abs() as f32)
     } else {
-        format!("{:?}", value.abs())
+        format!("{before}{:?}{after}", value.abs())
     };
     if value.is_sign_negative() && !value.is_nan() { format!("(-{text})") } else { text }
 }

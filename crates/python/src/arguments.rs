@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use half::{bf16, f16};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple};
@@ -195,21 +194,14 @@ fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, Stri
         DType::Double => object.extract::<f64>().ok().map(|v| v.to_ne_bytes()),
         DType::Bool => object.extract::<bool>().ok().map(|v| padded(&[u8::from(v)])),
         DType::UInt64 => object.extract::<u64>().ok().map(|v| v.to_ne_bytes()),
-        DType::Half => {
-            object.extract::<f64>().ok().map(|v| padded(&f16::from_f64(v).to_ne_bytes()))
-        }
-        DType::BFloat16 => {
-            object.extract::<f64>().ok().map(|v| padded(&bf16::from_f64(v).to_ne_bytes()))
-        }
-        DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32 => {
-            integer.and_then(|value| self::integer(dtype, value)).map(|number| number.bytes)
-        }
+        _ => match dtype.narrow_format() {
+            Some(format) => {
+                object.extract::<f64>().ok().map(|v| low_bytes(dtype, format.encode_f64(v).into()))
+            }
+            None => {
+                integer.and_then(|value| self::integer(dtype, value)).map(|number| number.bytes)
+            }
+        },
     };
     Some(match bytes {
         Some(bytes) => Ok(Number { bytes, integer }),
@@ -219,18 +211,16 @@ fn number(dtype: DType, object: &Bound<'_, PyAny>) -> Option<Result<Number, Stri
 
 /// An integer as a scalar; `None` if it is out of range.
 fn integer(dtype: DType, value: i64) -> Option<Number> {
-    let bytes = match dtype {
-        DType::Int8 => padded(&i8::try_from(value).ok()?.to_ne_bytes()),
-        DType::Int16 => padded(&i16::try_from(value).ok()?.to_ne_bytes()),
-        DType::Int32 => padded(&i32::try_from(value).ok()?.to_ne_bytes()),
-        DType::Int64 => value.to_ne_bytes(),
-        DType::UInt8 => padded(&u8::try_from(value).ok()?.to_ne_bytes()),
-        DType::UInt16 => padded(&u16::try_from(value).ok()?.to_ne_bytes()),
-        DType::UInt32 => padded(&u32::try_from(value).ok()?.to_ne_bytes()),
-        DType::UInt64 => u64::try_from(value).ok()?.to_ne_bytes(),
-        DType::Bool | DType::Half | DType::BFloat16 | DType::Float | DType::Double => return None,
-    };
-    Some(Number { bytes, integer: Some(value) })
+    let (least, most) = dtype.integer_range().filter(|_| dtype.is_integer())?;
+    let fits = (least..=most).contains(&i128::from(value));
+    fits.then(|| Number { bytes: low_bytes(dtype, value as u64), integer: Some(value) })
+}
+
+/// The low bytes of a number, as many as the type has, in memory.
+fn low_bytes(dtype: DType, bits: u64) -> [u8; 8] {
+    let all = bits.to_ne_bytes();
+    let start = if cfg!(target_endian = "big") { all.len() - dtype.bytes() } else { 0 };
+    padded(&all[start..start + dtype.bytes()])
 }
 
 fn padded(bytes: &[u8]) -> [u8; 8] {

@@ -55,30 +55,11 @@ pub(crate) fn same_type(wanted: DType, foreign: &Foreign) -> Result<(), String> 
         Ok(dtype) => dtype.name(),
         Err(other) => other.as_str(),
     };
-    let name = torch_name(wanted);
+    let name = wanted.row().torch;
     Err(format!("has elements of {found}, and {wanted} is needed; convert it to {name}"))
 }
 
 fn tuple(extents: &[i64]) -> String {
     let list: Vec<String> = extents.iter().map(i64::to_string).collect();
     format!("({})", list.join(", "))
-}
-
-/// PyTorch's name of an element type: ours, except for floats.
-pub(crate) fn torch_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Half => "float16",
-        DType::Float => "float32",
-        DType::Double => "float64",
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64
-        | DType::BFloat16 => dtype.name(),
-    }
 }

@@ -45,9 +45,17 @@ mod _native {
     use super::source::{Source, define};
 
     use pyo3::prelude::*;
+    use pyo3::types::{IntoPyDict as _, PyTuple};
+    use tensorwright::DType;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        let floats = DType::ALL.into_iter().filter(|dtype| dtype.is_float());
+        let floats: Vec<&str> = floats.map(DType::name).collect();
+        module.add("float_types", PyTuple::new(py, floats)?)?;
+        let torch = DType::ALL.map(|dtype| (dtype.name(), dtype.row().torch));
+        module.add("torch_types", torch.into_py_dict(py)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -5,10 +5,9 @@ use std::fmt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use tensorwright::DType;
 
 use crate::error::Class;
-use crate::expected::{Expected, torch_name};
+use crate::expected::Expected;
 use crate::foreign::stable::{Blank, Stable};
 use crate::foreign::{Device, Foreign, Gradients, Library, Refusal};
 use crate::site::Site;
@@ -71,12 +70,12 @@ impl ArrayMaker {
         }
         let shape = PyTuple::new(py, &output.shape)?;
         let (module, dtype) = match library {
-            Library::Numpy => (py.import("numpy")?, numpy_name(output.dtype)),
-            Library::Torch => (py.import("torch")?, Some(torch_name(output.dtype))),
+            Library::Numpy => (py.import("numpy")?, output.dtype.row().numpy),
+            Library::Torch => (py.import("torch")?, Some(output.dtype.row().torch)),
         };
         let dtype = match dtype {
             Some(name) => module.getattr(name)?,
-            None => py.import("ml_dtypes").and_then(|types| types.getattr("bfloat16")).map_err(|_| {
+            None => py.import("ml_dtypes").and_then(|types| types.getattr(output.dtype.row().torch)).map_err(|_| {
                 let message = format!(
                     "numpy has no `{}` of its own for the result `{}`; install ml_dtypes, which has one, or pass torch tensors",
                     output.dtype, output.name
@@ -120,24 +119,5 @@ impl ArrayMaker {
         };
         output.check(&foreign).map_err(refuse)?;
         Ok(NewArray { object, pointer: foreign.pointer, foreign: Some(foreign) })
-    }
-}
-
-/// NumPy's name of an element type, if there is one.
-fn numpy_name(dtype: DType) -> Option<&'static str> {
-    match dtype {
-        DType::BFloat16 => None,
-        DType::Bool => Some("bool_"),
-        DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64
-        | DType::Half
-        | DType::Float
-        | DType::Double => Some(torch_name(dtype)),
     }
 }

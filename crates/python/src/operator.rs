@@ -16,7 +16,6 @@ use crate::definition::{Choices, Definition, Dynamic, Param, Signature, Sizes};
 use crate::dense::{dense_dict, dense_tuple};
 use crate::dynamic;
 use crate::error::{Class, diagnosed};
-use crate::expected::torch_name;
 use crate::foreign::Gradients;
 use crate::frozen::{bound, check};
 use crate::kernels::Kernels;
@@ -304,7 +303,7 @@ impl Operator {
         let made = dynamic::shapes_of(self.definition(), &sizes);
         let (_, outputs) = made.map_err(|problem| self.prepared.refusal(py, problem))?;
         let output =
-            |tensor: &tensorwright::ir::Tensor| (torch_name(tensor.dtype), tensor.shape.clone());
+            |tensor: &tensorwright::ir::Tensor| (tensor.dtype.row().torch, tensor.shape.clone());
         Ok(outputs.iter().map(output).collect())
     }
 

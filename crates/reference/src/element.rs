@@ -3,8 +3,29 @@
 use std::fmt;
 
 use half::{bf16, f16};
-use tensorwright_lang::dtype::DType;
-use tensorwright_lang::program::round_to_odd;
+use tensorwright_lang::dtype::{DType, round_to_odd};
+
+/// Calls a macro with the Rust type of every [`DType`]: the single list of them.
+macro_rules! elements {
+    ($then:ident) => {
+        $then! {
+            Bool bool;
+            Int8 i8;
+            Int16 i16;
+            Int32 i32;
+            Int64 i64;
+            UInt8 u8;
+            UInt16 u16;
+            UInt32 u32;
+            UInt64 u64;
+            Half half::f16;
+            BFloat16 half::bf16;
+            Float f32;
+            Double f64;
+        }
+    };
+}
+pub(crate) use elements;
 
 /// An element of any type, represented exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,21 +77,12 @@ impl Value {
         fn through<T: Element>(value: Value) -> Value {
             T::from_value(value).to_value()
         }
-        match dtype {
-            DType::Bool => through::<bool>(self),
-            DType::Int8 => through::<i8>(self),
-            DType::Int16 => through::<i16>(self),
-            DType::Int32 => through::<i32>(self),
-            DType::Int64 => through::<i64>(self),
-            DType::UInt8 => through::<u8>(self),
-            DType::UInt16 => through::<u16>(self),
-            DType::UInt32 => through::<u32>(self),
-            DType::UInt64 => through::<u64>(self),
-            DType::Half => through::<f16>(self),
-            DType::BFloat16 => through::<bf16>(self),
-            DType::Float => through::<f32>(self),
-            DType::Double => through::<f64>(self),
+        macro_rules! convert {
+            ($($variant:ident $type:ty;)*) => {
+                match dtype { $(DType::$variant => through::<$type>(self),)* }
+            };
         }
+        elements!(convert)
     }
 }
 
@@ -158,20 +170,21 @@ integer_element!(u16, UInt16);
 integer_element!(u32, UInt32);
 integer_element!(u64, UInt64);
 
-numeric_element!(
-    f16,
-    Half,
-    |x: f16| Value::Float(x.to_f64()),
-    |x: f64| f16::from_f32(round_to_odd(x)),
-    |x: i128| f16::from_f32(round_to_odd(x as f64))
-);
-numeric_element!(
-    bf16,
-    BFloat16,
-    |x: bf16| Value::Float(x.to_f64()),
-    |x: f64| bf16::from_f32(round_to_odd(x)),
-    |x: i128| bf16::from_f32(round_to_odd(x as f64))
-);
+/// A storage-only type: numbers are rounded once.
+macro_rules! narrow_element {
+    ($type:ty, $dtype:ident) => {
+        numeric_element!(
+            $type,
+            $dtype,
+            |x: $type| Value::Float(x.to_f64()),
+            |x: f64| <$type>::from_f32(round_to_odd(x)),
+            |x: i128| <$type>::from_f32(round_to_odd(x as f64))
+        );
+    };
+}
+
+narrow_element!(f16, Half);
+narrow_element!(bf16, BFloat16);
 numeric_element!(f32, Float, |x: f32| Value::Float(f64::from(x)), |x: f64| x as f32, |x: i128| x
     as f32);
 numeric_element!(f64, Double, Value::Float, |x: f64| x, |x: i128| x as f64);

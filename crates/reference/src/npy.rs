@@ -126,21 +126,7 @@ fn transpose(source: &Buffer, mut target: Buffer) -> Buffer {
 /// The NumPy type for a type: its own, or a wider one.
 #[must_use]
 pub fn stored_as(dtype: DType) -> DType {
-    match dtype {
-        DType::BFloat16 => DType::Float,
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64
-        | DType::Half
-        | DType::Float
-        | DType::Double => dtype,
-    }
+    if dtype.row().numpy.is_some() { dtype } else { dtype.computed_in() }
 }
 
 /// Writes a version 1.0 `.npy` file, with elements of the type [`stored_as`].
@@ -230,26 +216,13 @@ struct Element {
 /// The type of a `descr` such as `<f4`.
 fn element(descr: &str) -> Result<Element, NpyError> {
     let (order, code) = descr.split_at_checked(1).unwrap_or(("", ""));
-    let dtype = match code {
-        "b1" => DType::Bool,
-        "i1" => DType::Int8,
-        "i2" => DType::Int16,
-        "i4" => DType::Int32,
-        "i8" => DType::Int64,
-        "u1" => DType::UInt8,
-        "u2" => DType::UInt16,
-        "u4" => DType::UInt32,
-        "u8" => DType::UInt64,
-        "f2" => DType::Half,
-        "f4" => DType::Float,
-        "f8" => DType::Double,
-        _ => {
-            return Err(NpyError(format!(
-                "elements of NumPy type `{descr}` are not supported: save the array as bool, \
-                 int8 to int64, uint8 to uint64, float16, float32 or float64 (as with \
-                 `array.astype('float32')`)"
-            )));
-        }
+    let coded = |dtype: &DType| dtype.npy_code().is_some_and(|known| known == code);
+    let Some(dtype) = DType::ALL.into_iter().find(coded) else {
+        return Err(NpyError(format!(
+            "elements of NumPy type `{descr}` are not supported: save the array as bool, \
+             int8 to int64, uint8 to uint64, float16, float32 or float64 (as with \
+             `array.astype('float32')`)"
+        )));
     };
     match order {
         "<" | "=" => Ok(Element { dtype, big_endian: false }),
@@ -259,22 +232,10 @@ fn element(descr: &str) -> Result<Element, NpyError> {
     }
 }
 
-/// NumPy's name of a type.
-fn descr(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "|b1",
-        DType::Int8 => "|i1",
-        DType::Int16 => "<i2",
-        DType::Int32 => "<i4",
-        DType::Int64 => "<i8",
-        DType::UInt8 => "|u1",
-        DType::UInt16 => "<u2",
-        DType::UInt32 => "<u4",
-        DType::UInt64 => "<u8",
-        DType::Half => "<f2",
-        DType::Float | DType::BFloat16 => "<f4",
-        DType::Double => "<f8",
-    }
+/// NumPy's name of a type that [`stored_as`] made.
+fn descr(dtype: DType) -> String {
+    let order = if dtype.bytes() == 1 { '|' } else { '<' };
+    format!("{order}{}", dtype.npy_code().unwrap_or_default())
 }
 
 #[derive(Debug, PartialEq)]

@@ -47,7 +47,7 @@
 //! Integers are exact: their bound is 0 unless they come from an uncertain conversion or
 //! comparison.
 
-use tensorwright_lang::dtype::DType;
+use tensorwright_lang::dtype::{DType, FloatFormat};
 
 use crate::element::Value;
 
@@ -77,29 +77,14 @@ impl Rounding {
     pub(crate) fn operation(dtype: DType) -> Self {
         let double = f64::EPSILON / 2.0;
         let unit = dtype.unit_roundoff().unwrap_or(double) + double;
+        // Integers converted to floats are computed in `double`.
+        let format = dtype.float_format().unwrap_or(FloatFormat::BINARY64);
         // With the exponent range of `float`, subnormal results may be flushed to zero: the
         // conversion instructions for `bfloat16` do it. No hardware does it for `half`.
-        match dtype {
-            DType::Half => Self { unit, underflow: 2_f64.powi(-25), largest: 65504.0 },
-            DType::BFloat16 => {
-                let largest = f64::from(half::bf16::MAX.to_f32());
-                Self { unit, underflow: f64::from(f32::MIN_POSITIVE), largest }
-            }
-            DType::Float => {
-                Self { unit, underflow: f64::from(f32::MIN_POSITIVE), largest: f64::from(f32::MAX) }
-            }
-            DType::Double => Self { unit, underflow: f64::MIN_POSITIVE, largest: f64::MAX },
-            // Integers converted to floats are computed in `double`.
-            DType::Bool
-            | DType::Int8
-            | DType::Int16
-            | DType::Int32
-            | DType::Int64
-            | DType::UInt8
-            | DType::UInt16
-            | DType::UInt32
-            | DType::UInt64 => Self { unit, underflow: f64::MIN_POSITIVE, largest: f64::MAX },
-        }
+        let is_flushed = format.exponent_bits >= FloatFormat::BINARY32.exponent_bits;
+        let underflow =
+            if is_flushed { format.least_normal() } else { format.least_subnormal() / 2.0 };
+        Self { unit, underflow, largest: format.largest() }
     }
 
     /// The rounding of each step of a reduction: that of `float` for narrower types.

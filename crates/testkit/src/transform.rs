@@ -5,34 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Rng;
+use crate::generate::type_names;
 use crate::token::{Token, TokenKind, tokens};
 
-/// Reserved words: keywords, types, builtin functions and constants.
-pub const RESERVED: &[&str] = &[
+/// Reserved words beside the types: keywords, builtin functions and constants.
+const RESERVED: &[&str] = &[
     "def",
     "where",
     "const",
     "true",
     "false",
     "concat",
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int",
-    "int64",
-    "uint8",
-    "byte",
-    "uint16",
-    "uint32",
-    "uint64",
-    "half",
-    "float16",
-    "bfloat16",
-    "float",
-    "float32",
-    "double",
-    "float64",
     "INFINITY",
     "NAN",
     "M_PI",
@@ -104,10 +87,16 @@ pub const RESERVED: &[&str] = &[
     "in",
 ];
 
+/// Whether a word has a meaning in the language.
+#[must_use]
+pub fn is_of_the_language(word: &str) -> bool {
+    RESERVED.contains(&word) || type_names().any(|name| name == word)
+}
+
 /// Whether a word is reserved, including C's `f`-suffixed function names.
 fn is_reserved(word: &str) -> bool {
     let stem = word.strip_suffix('f').unwrap_or(word);
-    RESERVED.contains(&word) || (stem.len() > 2 && RESERVED.contains(&stem))
+    is_of_the_language(word) || (stem.len() > 2 && is_of_the_language(stem))
 }
 
 /// A renamed text, and the mapping of names.

@@ -21,14 +21,10 @@ struct Kind {
 
 impl Kind {
     fn of(factors: DType) -> Self {
+        let memory = factors.row().cuda;
         match factors {
-            DType::BFloat16 => {
-                Self { memory: "__nv_bfloat16", fragment: "__nv_bfloat16", terms: TILE }
-            }
-            DType::Float => {
-                Self { memory: "float", fragment: "nvcuda::wmma::precision::tf32", terms: 8 }
-            }
-            _ => Self { memory: "__half", fragment: "__half", terms: TILE },
+            DType::Float => Self { memory, fragment: "nvcuda::wmma::precision::tf32", terms: 8 },
+            _ => Self { memory, fragment: memory, terms: TILE },
         }
     }
 

@@ -48,7 +48,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             ArithOp::Add => InstructionOpcode::Add,
             ArithOp::Sub => InstructionOpcode::Sub,
             ArithOp::Mul => InstructionOpcode::Mul,
-            ArithOp::Div | ArithOp::Rem if is_signed(dtype) => {
+            ArithOp::Div | ArithOp::Rem if dtype.is_signed() => {
                 return self.floor_division(op == ArithOp::Div, a, b);
             }
             ArithOp::Div | ArithOp::Rem => return self.division(op == ArithOp::Div, a, b),
@@ -165,7 +165,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
             };
             return self.ir.compare_floats(predicate, a, b);
         }
-        self.ir.compare_ints(integer_predicate(op, is_signed(dtype)), a, b)
+        self.ir.compare_ints(integer_predicate(op, dtype.is_signed()), a, b)
     }
 
     /// A comparison of indices: the terms of their difference against its constant, so more code
@@ -194,11 +194,6 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let b = self.ir.cast(InstructionOpcode::Trunc, b, i32_type)?;
         self.ir.compare_ints(predicate, a, b)
     }
-}
-
-/// Whether a type is signed.
-pub(super) fn is_signed(dtype: DType) -> bool {
-    dtype.integer_range().is_some_and(|(least, _)| least < 0)
 }
 
 fn integer_predicate(op: CompareOp, signed: bool) -> IntPredicate {

@@ -6,21 +6,17 @@ use inkwell::{FloatPredicate, IntPredicate};
 use tensorwright_lang::dtype::DType;
 
 use super::Emitter;
-use super::arith::is_signed;
 use super::ir::{Value, widened, width};
+use super::memory::integer;
 use crate::error::Result;
 use tensorwright_machine::VectorIsa;
 
 impl<'ctx> Emitter<'_, 'ctx> {
     /// The integer type of expressions.
     pub(super) fn integer_type(&self, dtype: DType) -> IntType<'ctx> {
-        let context = self.ir.context;
         match dtype {
-            DType::Bool => context.bool_type(),
-            DType::Int8 | DType::UInt8 => context.i8_type(),
-            DType::Int16 | DType::UInt16 | DType::Half | DType::BFloat16 => context.i16_type(),
-            DType::Int32 | DType::UInt32 | DType::Float => context.i32_type(),
-            DType::Int64 | DType::UInt64 | DType::Double => context.i64_type(),
+            DType::Bool => self.ir.context.bool_type(),
+            _ => integer(self.ir.context, dtype.bytes()),
         }
     }
 
@@ -60,7 +56,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<Value<'ctx>> {
         let (narrow, wide) =
             (self.integer_type(from).get_bit_width(), self.integer_type(to).get_bit_width());
-        let op = match (narrow > wide, is_signed(from)) {
+        let op = match (narrow > wide, from.is_signed()) {
             (true, _) => InstructionOpcode::Trunc,
             (false, true) => InstructionOpcode::SExt,
             (false, false) => InstructionOpcode::ZExt,
@@ -71,6 +67,15 @@ impl<'ctx> Emitter<'_, 'ctx> {
             return Ok(bytes);
         }
         self.ir.cast(op, value, self.integer_type(to))
+    }
+
+    /// The lowest bits of the bits of a `float`, as the bits of a storage-only type.
+    pub(super) fn low_bits(&self, bits: Value<'ctx>, dtype: DType) -> Result<Value<'ctx>> {
+        let to = integer(self.ir.context, dtype.bytes());
+        match self.low_bytes(bits, 32, to.get_bit_width())? {
+            Some(bytes) => Ok(bytes),
+            None => self.ir.cast(InstructionOpcode::Trunc, bits, to),
+        }
     }
 
     /// The lowest bytes of the lanes, by a shuffle, in cases in which LLVM 19 miscompiles stores of
@@ -108,7 +113,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         if width(value).is_some() && self.ir.target.cpu().isa() != VectorIsa::Neon {
             return self.float_lanes_to_integers(value, to);
         }
-        let name = if is_signed(to) { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+        let name = if to.is_signed() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
         let result = widened(self.integer_type(to).as_basic_type_enum(), value);
         self.ir.intrinsic(name, &[result, value.get_type()], &[value])
     }
@@ -117,7 +122,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     /// whole vectors is ten times faster.
     fn float_lanes_to_integers(&self, value: Value<'ctx>, to: DType) -> Result<Value<'ctx>> {
         let ir = &self.ir;
-        let (kind, signed) = (self.integer_type(to), is_signed(to));
+        let (kind, signed) = (self.integer_type(to), to.is_signed());
         let bits = kind.get_bit_width();
         // Powers of two, so these are exact. Values at or below the minimum saturate to it.
         let above = 2f64.powi(bits as i32 - i32::from(signed));
@@ -150,7 +155,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
 
     fn integer_to_float(&self, value: Value<'ctx>, from: DType, to: DType) -> Result<Value<'ctx>> {
         let op =
-            if is_signed(from) { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
+            if from.is_signed() { InstructionOpcode::SIToFP } else { InstructionOpcode::UIToFP };
         // `float` represents all 16-bit integers, `double` all 32-bit ones: one rounding, not two.
         let rounds = to.is_storage_only();
         let between = if rounds && from.bytes() > 2 { DType::Double } else { to };
@@ -177,7 +182,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     }
 
     /// Converts a `double` to a `float` with rounding to odd, so that a second rounding gives the
-    /// result of a single one ([`round_to_odd`](tensorwright_lang::program::round_to_odd)).
+    /// result of a single one ([`round_to_odd`](tensorwright_lang::dtype::round_to_odd)).
     fn round_to_odd(&self, value: Value<'ctx>) -> Result<Value<'ctx>> {
         let ir = &self.ir;
         let (f32_type, f64_type) = (ir.context.f32_type(), ir.context.f64_type());

@@ -167,8 +167,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         dtype: DType,
         values: &[Value<'ctx>],
     ) -> Result<Value<'ctx>> {
-        let signed = dtype.integer_range().is_some_and(|(least, _)| least < 0);
-        Math::new(self.ir.module, &self.ir.builder).call(builtin, values, signed)
+        Math::new(self.ir.module, &self.ir.builder).call(builtin, values, dtype.is_signed())
     }
 
     /// A truth value; other types than `bool` are compared with zero.

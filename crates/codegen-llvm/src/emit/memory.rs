@@ -1,12 +1,13 @@
 //! Emits loads and stores in memory types.
 //!
-//! Memory holds a `bool` as a byte and the 16-bit floats as their bits; [`half`](super::half)
+//! Memory holds a `bool` as a byte and storage-only floats as their bits; [`narrow`](super::narrow)
 //! converts them for expressions. Addresses are only aligned to elements, because the caller owns
 //! the memory.
 #![allow(unsafe_code, reason = "LLVM's address arithmetic is unsafe to build")]
 
+use inkwell::context::Context;
 use inkwell::llvm_sys::core::LLVMBuildGEP2;
-use inkwell::types::{AsTypeRef as _, BasicTypeEnum};
+use inkwell::types::{AsTypeRef as _, BasicTypeEnum, IntType};
 use inkwell::values::{AsValueRef as _, BasicValue as _, IntValue, PointerValue, VectorValue};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Index;
@@ -22,14 +23,20 @@ use crate::error::{Error, Result};
 /// The type of an element in memory.
 pub(super) fn storage<'ctx>(ir: &Ir<'_, 'ctx>, dtype: DType) -> BasicTypeEnum<'ctx> {
     match dtype {
-        DType::Bool | DType::Int8 | DType::UInt8 => ir.context.i8_type().into(),
-        DType::Int16 | DType::UInt16 | DType::Half | DType::BFloat16 => {
-            ir.context.i16_type().into()
-        }
-        DType::Int32 | DType::UInt32 => ir.context.i32_type().into(),
-        DType::Int64 | DType::UInt64 => ir.context.i64_type().into(),
         DType::Float => ir.context.f32_type().into(),
         DType::Double => ir.context.f64_type().into(),
+        // `bool` is a byte, and storage-only floats are their bits.
+        _ => integer(ir.context, dtype.bytes()).into(),
+    }
+}
+
+/// The integer type of so many bytes.
+pub(super) fn integer(context: &Context, bytes: usize) -> IntType<'_> {
+    match bytes {
+        1 => context.i8_type(),
+        2 => context.i16_type(),
+        4 => context.i32_type(),
+        _ => context.i64_type(),
     }
 }
 

@@ -18,7 +18,7 @@
 //! | `store.rs` | statements |
 //! | `running.rs` | statements whose lanes are steps of a recurrence |
 //! | `expr.rs`, `arith.rs` | expressions, operators |
-//! | `cast.rs`, `half.rs` | conversions; the 16-bit floats |
+//! | `cast.rs`, `narrow.rs` | conversions; storage-only floats |
 //! | `ir.rs` | instructions on scalars and vectors |
 //!
 //! A statement with [lanes](tensorwright_schedule::nest::Lanes) is widened: an expression that
@@ -30,7 +30,6 @@ mod arith;
 mod cast;
 mod expr;
 mod function;
-mod half;
 mod hoist;
 mod horizontal;
 mod idle;
@@ -39,6 +38,7 @@ mod ir;
 mod loops;
 mod mask;
 mod memory;
+mod narrow;
 mod parallel;
 mod pieces;
 mod read;

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Index, TensorId};
 use crate::builtin::{Builtin, Signature};
-use crate::dtype::DType;
+use crate::dtype::{DType, Kind};
 use crate::ops::{ArithOp, CompareOp, LogicOp, ReductionOp, UnaryOp};
 use crate::source::Span;
 
@@ -144,55 +144,24 @@ impl Scalar {
     }
 }
 
-/// Rounds to a neighbouring `f32`, to the one with an odd significand if the value lies between
-/// two. A second rounding to 22 bits or less then equals a single rounding (Boldo and Melquiond,
-/// "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd");
-/// rounding to nearest twice would not.
-#[must_use]
-pub fn round_to_odd(value: f64) -> f32 {
-    let nearest = value as f32;
-    let widened = f64::from(nearest);
-    if widened == value || value.is_nan() {
-        return nearest;
-    }
-    let towards_zero = nearest.to_bits() - u32::from(widened.abs() > value.abs());
-    f32::from_bits(towards_zero | 1)
-}
-
 /// The nearest value of a floating-point type.
 #[must_use]
 pub fn round_float(dtype: DType, value: f64) -> f64 {
-    match dtype {
-        DType::Half => half::f16::from_f32(round_to_odd(value)).to_f64(),
-        DType::BFloat16 => half::bf16::from_f32(round_to_odd(value)).to_f64(),
-        DType::Float => f64::from(value as f32),
-        DType::Double => value,
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64 => value,
+    match dtype.narrow_format() {
+        Some(format) => f64::from(format.decode(format.encode_f64(value))),
+        None if dtype == DType::Float => f64::from(value as f32),
+        None => value,
     }
 }
 
 /// An integer wrapped around to a type; to `bool` it tests for non-zero.
 #[must_use]
 pub fn wrap_integer(dtype: DType, value: i128) -> i128 {
-    match dtype {
-        DType::Bool => i128::from(value != 0),
-        DType::Int8 => i128::from(value as i8),
-        DType::Int16 => i128::from(value as i16),
-        DType::Int32 => i128::from(value as i32),
-        DType::Int64 => i128::from(value as i64),
-        DType::UInt8 => i128::from(value as u8),
-        DType::UInt16 => i128::from(value as u16),
-        DType::UInt32 => i128::from(value as u32),
-        DType::UInt64 => i128::from(value as u64),
-        DType::Half | DType::BFloat16 | DType::Float | DType::Double => value,
+    match dtype.row().kind {
+        Kind::Bool => i128::from(value != 0),
+        Kind::Signed(bits) => value << (128 - bits) >> (128 - bits),
+        Kind::Unsigned(bits) => value & ((1 << bits) - 1),
+        Kind::Float(_) => value,
     }
 }
 

@@ -26,7 +26,7 @@ mod strided;
 pub use analysis::{Analysis, StageAnalysis};
 pub use empty_ranges::EmptyRange;
 pub use exact::Exact;
-pub use expr::{Expr, Location, Read, Scalar, round_float, round_to_odd, wrap_integer};
+pub use expr::{Expr, Location, Read, Scalar, round_float, wrap_integer};
 pub use guarded::ReductionGuard;
 pub use hash::ProgramHash;
 pub use index::{Atom, Index, Interval, Term};

@@ -82,32 +82,35 @@ fn is_clearly_right(
             })
         }};
     }
-    macro_rules! narrow_within {
-        ($type:ty, $size:literal) => {{
-            let (values, actual) = (values.as_chunks::<$size>().0, actual.as_chunks::<$size>().0);
-            let number = |bytes: &[u8; $size]| <$type>::from_le_bytes(*bytes).to_f32();
-            let triples = values.iter().zip(actual).zip(tolerances);
-            triples.fold(true, |right, ((value, actual), tolerance)| {
-                let distance = number(value) - number(actual);
-                right & (distance.abs() <= factor * f32::from_le_bytes(*tolerance))
-            })
-        }};
+    match (dtype, dtype.narrow_format()) {
+        (DType::Float, _) => within!(f32, 4),
+        (DType::Double, _) => within!(f64, 8),
+        (_, Some(format)) if dtype.bytes() == 1 => {
+            let number = |[byte]: [u8; 1]| format.decode(u32::from(byte));
+            narrow_is_clearly_right(values, actual, tolerances, factor, number)
+        }
+        (_, Some(format)) => {
+            let number = |bytes| format.decode(u32::from(u16::from_le_bytes(bytes)));
+            narrow_is_clearly_right(values, actual, tolerances, factor, number)
+        }
+        _ => values == actual,
     }
-    match dtype {
-        DType::Float => within!(f32, 4),
-        DType::Double => within!(f64, 8),
-        DType::Half => narrow_within!(half::f16, 2),
-        DType::BFloat16 => narrow_within!(half::bf16, 2),
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64 => values == actual,
-    }
+}
+
+/// The quick check of a storage-only type of `N` bytes.
+fn narrow_is_clearly_right<const N: usize>(
+    values: &[u8],
+    actual: &[u8],
+    tolerances: &[[u8; 4]],
+    factor: f32,
+    number: impl Fn([u8; N]) -> f32,
+) -> bool {
+    let (values, actual) = (values.as_chunks::<N>().0, actual.as_chunks::<N>().0);
+    let triples = values.iter().zip(actual).zip(tolerances);
+    triples.fold(true, |right, ((value, actual), tolerance)| {
+        let distance = number(*value) - number(*actual);
+        right & (distance.abs() <= factor * f32::from_le_bytes(*tolerance))
+    })
 }
 
 /// The exact check: how many are wrong, and the first of them.

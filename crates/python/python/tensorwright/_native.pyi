@@ -3,6 +3,9 @@ from os import PathLike
 from typing import Any
 
 __version__: str
+# The names of the floating-point types, and PyTorch's names of all types.
+float_types: tuple[str, ...]
+torch_types: dict[str, str]
 
 class Source:
     text: str

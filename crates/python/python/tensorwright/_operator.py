@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from . import _native, _progress, _threads
 
-# Element types that PyTorch differentiates, by its names as well.
-_REAL = ("half", "bfloat16", "float", "double")
+# Element types that PyTorch differentiates.
+_REAL = _native.float_types
 
 
 def define(

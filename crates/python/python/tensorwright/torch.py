@@ -20,6 +20,7 @@ from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch._library.custom_ops import CustomOpDef
 from torch._subclasses.functional_tensor import FunctorchFunctionalizeAPI
 
+from . import _native
 from ._operator import _REAL, Operator
 from ._torch_gradients import (
     Rule,
@@ -34,7 +35,8 @@ from ._torch_gradients import (
 from ._torch_shapes import inferred
 from .errors import ArgumentError
 
-_NUMBERS = {"half": "float", "bfloat16": "float", "float": "float", "double": "float", "bool": "bool"}
+_NUMBERS = {**dict.fromkeys(_REAL, "float"), "bool": "bool"}
+_TYPES = {name: getattr(torch, own, None) for name, own in _native.torch_types.items()}
 # Registered operators, and their names and those of their gradients. Registering a name twice would redefine it.
 _made: dict[str, "Registered"] = {}
 _taken: set[str] = set()
@@ -303,7 +305,7 @@ def _defined(op, name, tensors, rule):
     custom._names = [name for name, *_ in params]
     custom._takes_tensor = [rank > 0 or name in tensors for name, _, rank, _ in params]
     custom._numbers = numbers_of(op, tensors)
-    custom._casts = [getattr(torch, dtype) if rank > 0 and dtype in _REAL else None for _, dtype, rank, _ in params]
+    custom._casts = [_TYPES[dtype] if rank > 0 and dtype in _REAL else None for _, dtype, rank, _ in params]
 
     @custom.register_fake
     def infer(*args):
@@ -366,7 +368,7 @@ def _checked(op, params, args):
     tensors = [(name, dtype, arg) for (name, dtype, *_), arg in zip(params, args, strict=True) if isinstance(arg, torch.Tensor)]
     first = tensors[0][2]
     for name, dtype, tensor in tensors:
-        wanted = getattr(torch, dtype)
+        wanted = _TYPES[dtype]
         if tensor.dtype != wanted:
             raise ArgumentError(f"{op.__name__}: `{name}` has elements of {tensor.dtype}, and {wanted} is needed")
         if tensor.device != first.device:

@@ -46,7 +46,7 @@ pub(super) fn take(object: &Bound<'_, PyAny>) -> Result<Foreign, Refusal> {
     if status != 0 {
         let error = PyErr::fetch(object.py());
         return match as_bits(object) {
-            Some(bits) => take(&bits).map(|bits| Foreign { dtype: Ok(DType::BFloat16), ..bits }),
+            Some((dtype, bits)) => take(&bits).map(|bits| Foreign { dtype: Ok(dtype), ..bits }),
             None => Err(refusal(object, error)),
         };
     }
@@ -83,9 +83,13 @@ fn dtype_name(object: &Bound<'_, PyAny>) -> Option<String> {
     object.getattr("dtype").ok()?.getattr("name").ok()?.extract().ok()
 }
 
-/// The bits of an `ml_dtypes.bfloat16` array, a type that the buffer protocol lacks.
-fn as_bits<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    (dtype_name(object)? == "bfloat16").then(|| object.call_method1("view", ("uint16",)).ok())?
+/// The bits of an array of a type that the buffer protocol lacks, such as `ml_dtypes.bfloat16`.
+fn as_bits<'py>(object: &Bound<'py, PyAny>) -> Option<(DType, Bound<'py, PyAny>)> {
+    let name = dtype_name(object)?;
+    let lacks = |dtype: &DType| dtype.row().buffer.is_empty() && dtype.row().torch == name;
+    let dtype = DType::ALL.into_iter().find(lacks)?;
+    let bits = object.call_method1("view", (format!("uint{}", 8 * dtype.bytes()),)).ok()?;
+    Some((dtype, bits))
 }
 
 /// Element types that the buffer protocol lacks are none of ours.
@@ -125,20 +129,9 @@ fn dtype(format: &CStr, size: isize) -> Result<DType, String> {
     if foreign_order && size > 1 {
         return Err(format!("{text} (of the other byte order)"));
     }
-    let found = match (kind, size) {
-        (b'?', 1) => DType::Bool,
-        (b'e', 2) => DType::Half,
-        (b'f', 4) => DType::Float,
-        (b'd', 8) => DType::Double,
-        (b'b', 1) => DType::Int8,
-        (b'B' | b'c', 1) => DType::UInt8,
-        (b'h', 2) => DType::Int16,
-        (b'H', 2) => DType::UInt16,
-        (b'i' | b'l', 4) => DType::Int32,
-        (b'I' | b'L', 4) => DType::UInt32,
-        (b'q' | b'l', 8) => DType::Int64,
-        (b'Q' | b'L', 8) => DType::UInt64,
-        _ => return Err(text.into_owned()),
+    let is_kind = |dtype: &DType| {
+        usize::try_from(size) == Ok(dtype.bytes())
+            && dtype.row().buffer.bytes().any(|letter| letter == kind)
     };
-    Ok(found)
+    DType::ALL.into_iter().find(is_kind).ok_or_else(|| text.into_owned())
 }

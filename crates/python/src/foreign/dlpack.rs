@@ -283,13 +283,7 @@ unsafe fn list<'a>(pointer: *const i64, length: usize) -> &'a [i64] {
 
 /// DLPack's code of an element type, if there is one.
 fn data_type(dtype: DType) -> Option<DataType> {
-    let code = match dtype {
-        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => 0,
-        DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64 => 1,
-        DType::Half | DType::Float | DType::Double => 2,
-        DType::BFloat16 => 4,
-        DType::Bool => 6,
-    };
+    let code = dtype.row().dlpack;
     Some(DataType { code, bits: u8::try_from(8 * dtype.bytes()).ok()?, lanes: 1 })
 }
 

@@ -15,7 +15,6 @@ use pyo3::types::PyString;
 use tensorwright::DType;
 
 use super::Device;
-use crate::expected::torch_name;
 
 /// `AtenTensorHandle`
 type Handle = *mut c_void;
@@ -97,7 +96,7 @@ impl Blank {
             Device::Cuda { number, .. } => ("cuda", number),
         };
         let kind = functions.constant(&format!("aoti_torch_device_type_{kind}"))?;
-        let dtype = functions.constant(&format!("aoti_torch_dtype_{}", torch_name(dtype)))?;
+        let dtype = functions.constant(&format!("aoti_torch_dtype_{}", dtype.row().torch))?;
         let mut strides = vec![1; extents.len()];
         for axis in (1..extents.len()).rev() {
             // As in PyTorch: a tensor without elements has strides too.

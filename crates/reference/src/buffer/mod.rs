@@ -5,10 +5,9 @@ mod error;
 pub use error::BufferError;
 pub(crate) use error::ShapeText;
 
-use half::{bf16, f16};
 use tensorwright_lang::dtype::DType;
 
-use crate::element::{Element, Value};
+use crate::element::{Element, Value, elements};
 
 /// The largest buffer, in bytes. Larger ones are errors.
 pub const MAX_BYTES: u64 = 1 << 33;
@@ -20,7 +19,7 @@ pub struct Buffer {
     data: Data,
 }
 
-/// The elements. The macro is the single list of element types.
+/// The elements, by their types.
 macro_rules! storage {
     ($($variant:ident $type:ty;)*) => {
         #[derive(Debug, Clone, PartialEq)]
@@ -70,21 +69,7 @@ macro_rules! storage {
     };
 }
 
-storage! {
-    Bool bool;
-    Int8 i8;
-    Int16 i16;
-    Int32 i32;
-    Int64 i64;
-    UInt8 u8;
-    UInt16 u16;
-    UInt32 u32;
-    UInt64 u64;
-    Half f16;
-    BFloat16 bf16;
-    Float f32;
-    Double f64;
-}
+elements!(storage);
 
 /// The number of elements of a shape, if it is within the limits.
 fn checked_elements(dtype: DType, shape: &[i64]) -> Result<usize, BufferError> {

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use crate::{Buffer, Value, random, run};
-use half::{bf16, f16};
 use tensorwright_lang::Module;
 use tensorwright_lang::builtin::Builtin;
 use tensorwright_lang::dtype::DType;
@@ -25,21 +24,13 @@ enum Order {
 
 /// Rounds to a type as a machine with arithmetic of that type would.
 fn rounded(dtype: DType, value: f64) -> f64 {
-    match dtype {
-        DType::Half => f16::from_f64(value).to_f64(),
-        DType::BFloat16 => bf16::from_f64(value).to_f64(),
-        DType::Float => f64::from(value as f32),
-        DType::Double => value,
-        DType::Bool
-        | DType::Int8
-        | DType::Int16
-        | DType::Int32
-        | DType::Int64
-        | DType::UInt8
-        | DType::UInt16
-        | DType::UInt32
-        | DType::UInt64 => value,
-    }
+    let format = dtype.float_format().filter(|_| dtype != DType::Double && value.is_finite());
+    let Some(format) = format else { return value };
+    // The distance of the numbers around the value.
+    let exponent = value.abs().max(format.least_normal()).log2().floor() as i32;
+    let step = 2f64.powi(exponent - format.mantissa_bits as i32);
+    let rounded = (value / step).round_ties_even() * step;
+    if rounded.abs() > format.largest() { rounded * f64::INFINITY } else { rounded }
 }
 
 /// Another evaluation.

@@ -124,7 +124,7 @@ impl Tensorize {
                 "`{name}` holds `float`, which would be rounded to 11 bits"
             ))
             .help("`tensorize ... in tf32` allows that; matrices of `half` and of `bfloat16` are multiplied as they are")),
-            (true, DType::Half | DType::BFloat16) => Err(Refusal::new(format!(
+            (true, dtype) if dtype.is_storage_only() => Err(Refusal::new(format!(
                 "`{name}` holds `{dtype}`, which is not rounded to `tf32`"
             ))
             .help("leave out `in tf32`")),

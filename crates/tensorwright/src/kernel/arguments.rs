@@ -53,7 +53,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// Adds a view as an input. Dense views are used in place; others are copied. Elements of
-    /// `half` and `bfloat16` inputs are viewed as `u16`, those of `bool` as `u8` (0 or 1).
+    /// storage-only inputs, such as `half`, are viewed as their bits, such as `u16`, those of `bool`
+    /// as `u8` (0 or 1).
     #[must_use]
     pub fn view(mut self, name: impl Into<String>, view: View<'a>) -> Self {
         self.map.insert(name.into(), Argument::View(view));

@@ -6,7 +6,7 @@ use tensorwright_runtime::{AlignedBuffer, AllocError};
 use crate::{Buffer, BufferError, DType};
 
 /// Runs an expression with `$element` as the Rust type of a [`DType`], for types that memory can be
-/// read as; `$other` for `bool` and the 16-bit floats.
+/// read as; `$other` for `bool` and storage-only floats.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $run:expr, _ => $other:expr) => {
         match $dtype {

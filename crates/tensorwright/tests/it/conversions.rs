@@ -52,3 +52,25 @@ fn are_truncated_and_saturated_in_all_lanes() {
         }
     }
 }
+
+/// Every number of a storage-only type, and its double, which overflows, or is no longer subnormal.
+#[test]
+fn storage_only_types_are_widened_and_rounded_in_all_lanes() {
+    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_storage_only()) {
+        let count = 1_i64 << (8 * dtype.bytes());
+        let all = (0..count).flat_map(|bits| bits.to_le_bytes()[..dtype.bytes()].to_vec());
+        let data = Buffer::from_bytes(dtype, &[count], &all.collect::<Vec<u8>>()).unwrap();
+        let inputs = Inputs::from([("x".to_owned(), data)]);
+        let text = format!("def f({dtype}(N) x) -> (y) {{ y(i) = x(i) * 2.0 }}");
+        let module = Module::parse("f.tc", &text).unwrap();
+        let program = module.def("f").unwrap().bind([("N", count)]).unwrap();
+        for lanes in [1, 2, 4, 8, 16] {
+            let text = format!("y: split i {lanes}\ny: vectorize i.1");
+            let schedule = Schedule::parse(&text).unwrap();
+            let kernel = program.compile().schedule(schedule).build().unwrap();
+            let outputs = kernel.run(&inputs).unwrap();
+            let wrong = kernel.verify(&inputs, &outputs).unwrap().mismatches;
+            assert!(wrong.is_empty(), "{dtype}, {lanes} lanes: {wrong:?}");
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod value;
 
 use crate::Rng;
 use builder::Builder;
+pub(crate) use typed::type_names;
 
 /// A random valid program.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -89,8 +89,8 @@ pub(super) fn indices(b: &mut Builder) {
     let sum = terms.join(" + ");
     let (dtype, value) = match b.rng.index(4) {
         // All untyped: an integer is an `int32`, a fraction a `float`.
-        0 => (Type::Signed(32), format!("({sum}) % 7")),
-        1 => (Type::Float, format!("0.5 * ({sum})")),
+        0 => (Type::Integer("int32"), format!("({sum}) % 7")),
+        1 => (Type::Float("float"), format!("0.5 * ({sum})")),
         2 => (Type::Bool, format!("{sum} > 3")),
         _ => {
             let dtype = Type::random_numeric(&mut b.rng);

@@ -2,43 +2,47 @@
 
 use crate::Rng;
 
-/// An element type.
+/// An element type, with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
-    Signed(u8),
-    Unsigned(u8),
-    Half,
-    BFloat16,
-    Float,
-    Double,
+    Integer(&'static str),
+    Float(&'static str),
 }
 
-const TYPES: [Type; 18] = [
+/// Every type: how often it is drawn, and an alias.
+const TYPES: [(Type, usize, Option<&str>); 13] = [
     // `float` more often, as in real programs.
-    Type::Float,
-    Type::Float,
-    Type::Float,
-    Type::Float,
-    Type::Float,
-    Type::Float,
-    Type::Double,
-    Type::Half,
-    Type::BFloat16,
-    Type::Bool,
-    Type::Signed(8),
-    Type::Signed(16),
-    Type::Signed(32),
-    Type::Signed(64),
-    Type::Unsigned(8),
-    Type::Unsigned(16),
-    Type::Unsigned(32),
-    Type::Unsigned(64),
+    (Type::Float("float"), 6, Some("float32")),
+    (Type::Float("double"), 1, Some("float64")),
+    (Type::Float("half"), 1, Some("float16")),
+    (Type::Float("bfloat16"), 1, None),
+    (Type::Bool, 1, None),
+    (Type::Integer("int8"), 1, None),
+    (Type::Integer("int16"), 1, None),
+    (Type::Integer("int32"), 1, Some("int")),
+    (Type::Integer("int64"), 1, None),
+    (Type::Integer("uint8"), 1, Some("byte")),
+    (Type::Integer("uint16"), 1, None),
+    (Type::Integer("uint32"), 1, None),
+    (Type::Integer("uint64"), 1, None),
 ];
+
+/// The names of types, with aliases.
+pub(crate) fn type_names() -> impl Iterator<Item = &'static str> {
+    TYPES.into_iter().flat_map(|(dtype, _, alias)| [dtype.name()].into_iter().chain(alias))
+}
 
 impl Type {
     pub(super) fn random(rng: &mut Rng) -> Type {
-        *rng.pick(&TYPES)
+        let mut drawn = rng.index(TYPES.iter().map(|(_, times, _)| times).sum());
+        for (dtype, times, _) in TYPES {
+            if drawn < times {
+                return dtype;
+            }
+            drawn -= times;
+        }
+        Type::Bool
     }
 
     /// A random arithmetic type.
@@ -54,42 +58,33 @@ impl Type {
     /// A random subscript type.
     pub(super) fn random_index(rng: &mut Rng) -> Type {
         const INDEX: [Type; 5] = [
-            Type::Signed(32),
-            Type::Signed(32),
-            Type::Signed(64),
-            Type::Unsigned(8),
-            Type::Signed(16),
+            Type::Integer("int32"),
+            Type::Integer("int32"),
+            Type::Integer("int64"),
+            Type::Integer("uint8"),
+            Type::Integer("int16"),
         ];
         *rng.pick(&INDEX)
     }
 
     pub(super) fn is_float(self) -> bool {
-        matches!(self, Type::Half | Type::BFloat16 | Type::Float | Type::Double)
+        matches!(self, Type::Float(_))
     }
 
-    pub(super) fn name(self) -> String {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Type::Bool => "bool".to_owned(),
-            Type::Signed(bits) => format!("int{bits}"),
-            Type::Unsigned(bits) => format!("uint{bits}"),
-            Type::Half => "half".to_owned(),
-            Type::BFloat16 => "bfloat16".to_owned(),
-            Type::Float => "float".to_owned(),
-            Type::Double => "double".to_owned(),
+            Type::Bool => "bool",
+            Type::Integer(name) | Type::Float(name) => name,
         }
     }
 
     /// The name or an alias.
-    pub(super) fn spelled(self, rng: &mut Rng) -> String {
-        let alias = match self {
-            Type::Signed(32) => "int",
-            Type::Unsigned(8) => "byte",
-            Type::Half => "float16",
-            Type::Float => "float32",
-            Type::Double => "float64",
-            _ => return self.name(),
-        };
-        if rng.percent(30) { alias.to_owned() } else { self.name() }
+    pub(super) fn spelled(self, rng: &mut Rng) -> &'static str {
+        let row = TYPES.iter().find(|(dtype, ..)| *dtype == self);
+        match row.and_then(|(_, _, alias)| *alias) {
+            Some(alias) if rng.percent(30) => alias,
+            _ => self.name(),
+        }
     }
 
     /// A literal that may be combined with any value of this type.

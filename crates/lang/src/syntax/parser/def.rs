@@ -317,32 +317,9 @@ fn size_too_large(span: Span) -> Diagnostic {
 
 /// E0112 for a word in the position of a type, with the most likely type.
 fn unknown_type(word: &str, span: Span) -> Diagnostic {
-    // The names of types in other languages.
-    const FOREIGN: [(&str, &str); 20] = [
-        ("f16", "half"),
-        ("bf16", "bfloat16"),
-        ("f32", "float"),
-        ("f64", "double"),
-        ("i8", "int8"),
-        ("i16", "int16"),
-        ("i32", "int32"),
-        ("i64", "int64"),
-        ("u8", "uint8"),
-        ("u16", "uint16"),
-        ("u32", "uint32"),
-        ("u64", "uint64"),
-        ("char", "int8"),
-        ("short", "int16"),
-        ("long", "int64"),
-        ("unsigned", "uint32"),
-        ("uint", "uint32"),
-        ("size_t", "uint64"),
-        ("real", "float"),
-        ("boolean", "bool"),
-    ];
     let aliases = DType::ALIASES.iter().map(|(alias, _)| *alias);
     let known = DType::ALL.into_iter().map(DType::name).chain(aliases);
-    let foreign = FOREIGN.iter().find(|(name, _)| *name == word).map(|(_, dtype)| *dtype);
+    let foreign = DType::from_foreign_name(word).map(DType::name);
     let diagnostic =
         Diagnostic::new(Code::UnknownType, span, format!("there is no type {}", quote(word)))
             .here("expected a type");
