@@ -160,8 +160,8 @@ fn gallery(suite: &'static str) -> Result<Vec<Case>, String> {
     for (name, result) in results.as_object().into_iter().flatten() {
         let path = format!("examples/gallery/{name}/kernel.tc");
         let source = text(&path)?;
-        let defs = source.lines().filter_map(|line| line.strip_prefix("def "));
-        let def = defs.last().and_then(|rest| rest.split('(').next()).unwrap_or_default();
+        let mut defs = source.lines().filter_map(|line| line.strip_prefix("def "));
+        let def = defs.next_back().and_then(|rest| rest.split('(').next()).unwrap_or_default();
         let more = GALLERY_SIZES.iter().find(|(known, _)| known == name);
         let mut all = listed(&result["sizes"]);
         all.extend(sizes(more.map_or("", |(_, text)| text))?);
