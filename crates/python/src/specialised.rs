@@ -230,10 +230,15 @@ impl Specialised {
 
 /// Whether all bytes are 0 or 1.
 fn is_bool(foreign: &Foreign, bytes: usize) -> bool {
-    // SAFETY: `Expected::check` found memory of this size, which the caller holds; gaps between elements are other elements of the same tensor.
     let bytes = if foreign.is_dense() { bytes } else { foreign.extent() };
+    // Nothing has no address.
+    if bytes == 0 {
+        return true;
+    }
+    // SAFETY: `Expected::check` found memory of this size, which the caller holds; gaps between
+    // elements are other elements of the same tensor.
     let elements = unsafe { std::slice::from_raw_parts(foreign.pointer.cast_const(), bytes) };
-    bytes == 0 || elements.iter().all(|element| *element <= 1)
+    elements.iter().all(|element| *element <= 1)
 }
 
 /// Converts the selected `const` arguments to the kernel's layout. Unselected and unchanged ones
