@@ -53,6 +53,7 @@ def execute(command, path):
     """Runs the command with measurement priority; an interrupt lets it finish properly."""
 
     def prepare():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a driver in the background of a shell ignores it
         end_with_driver(signal.SIGINT)  # else it would go on, beside whoever holds the common lock by then
         take_priority()
 
