@@ -50,11 +50,11 @@ guide:
 
 # Feed mutated inputs to whatever reads them: `just fuzz --target npy --count 1000000 --seed 7`.
 fuzz *args:
-    cargo run --release -p tensorwright-xtask -- fuzz {{ args }}
+    cargo xtask fuzz {{ args }}
 
 # All fuzzers for hours: `just campaign --hours 8`; `just campaign --hours 8 --resume` goes on.
 campaign *args:
-    cargo run --release -p tensorwright-xtask -- campaign {{ args }}
+    cargo xtask campaign {{ args }}
 
 # Accept the snapshots that the tests now produce; review them as a diff.
 bless *args:

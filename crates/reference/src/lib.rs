@@ -27,7 +27,6 @@ pub mod bounding;
 mod buffer;
 mod element;
 mod eval;
-mod float8;
 mod interpret;
 pub mod math;
 mod memory;
@@ -46,7 +45,6 @@ pub mod tolerance;
 
 pub use buffer::{Buffer, BufferElement, BufferError, MAX_BYTES};
 pub use element::{Element, Value};
-pub use float8::Float8;
 pub use interpret::run;
 pub use memory::{Memory, Write};
 pub use output::{Mismatch, Output, Run, Summary, summarize};

@@ -70,8 +70,8 @@ pub fn read_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocErro
 /// The rate in GB/s at which one core copies a buffer of `bytes`, counting bytes read and bytes
 /// written, from `duration` of samples.
 ///
+/// # Errors
 /// The buffers cannot be allocated.
-/// If the buffers cannot be had.
 pub fn copy_bandwidth(bytes: usize, duration: Duration) -> Result<f64, AllocError> {
     Ok(sustained(&mut CopyBandwidth::new(bytes)?, duration))
 }
