@@ -19,8 +19,8 @@ What a block's first line says:
 The notebook `examples/tutorial.ipynb` runs as well, and prints what it shows; numbers in it are examples. Every public name of the package is in its
 reference (`guide/api.py`), the index of the search finds what is on the pages, and texts can be read on dark backgrounds.
 
-Pages run in scratch directories of their own, with `examples` and `bench` in reach and records of their own. In what is
-printed, `...` stands for anything.
+Pages run in scratch directories of their own, with `examples` and `bench` in reach, and with records and compiled kernels
+of their own. In what is printed, `...` stands for anything.
 """
 
 import colorsys
@@ -58,6 +58,7 @@ def environment(scratch):
     return os.environ | {
         "PATH": f"{os.environ['PATH']}{os.pathsep}{here}",
         "TENSORWRIGHT_DB": str(scratch / "records.sqlite3"),
+        "XDG_CACHE_HOME": str(scratch / "cache"),
         "NO_COLOR": "1",
     }
 
