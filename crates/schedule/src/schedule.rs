@@ -192,6 +192,13 @@ impl Step {
     }
 }
 
+impl From<Refusal> for ScheduleError {
+    /// The error of a decision that is no step.
+    fn from(refusal: Refusal) -> Self {
+        syntax(ByteRange::default(), refusal)
+    }
+}
+
 fn parse_step(line: &str, start: usize) -> Result<Step, ScheduleError> {
     let mut words = Words::new(line, start).map_err(|(span, why)| syntax(span, why))?;
     let whole = words.span();

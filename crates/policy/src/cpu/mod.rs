@@ -7,7 +7,8 @@
 //! | `group.rs` | groups of stages that are tiled together, with their analysis |
 //! | `tiling.rs` | the scheduling decisions of a group |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
-//! | `rows/` | row-wise fusion: analysis, decisions, steps |
+//! | `loops/` | the loops of a stage, by kind of stage: rows, products, stencils |
+//! | `rows/` | row-wise fusion: analysis, decisions, plans |
 //! | `blocks/` | blocks of rows: fused products, row chains and stencils |
 //! | `groups.rs`, `sketch.rs` | a program as groups, chains and blocks with parameters |
 //! | `cost/`, `features.rs` | the analytical cost model, and features for learned ones |
@@ -22,9 +23,11 @@ pub(crate) mod cost;
 pub(crate) mod decode;
 mod entry;
 pub(crate) mod features;
+pub(crate) mod fusion;
 pub(crate) mod group;
 pub(crate) mod groups;
 pub(crate) mod knobs;
+pub(crate) mod loops;
 pub(crate) mod pipeline;
 mod policy;
 pub(crate) mod rank;

@@ -30,7 +30,7 @@ const MOST_COPIES: i64 = 8;
 pub(crate) struct Sibling {
     pub(crate) stage: String,
     /// Its own row loops, outermost first.
-    rows: Vec<String>,
+    pub(crate) rows: Vec<String>,
     /// Whether it is a sum over rows.
     pub(crate) adds_up: bool,
     /// The bytes that it needs while rows are computed.
@@ -50,23 +50,6 @@ impl RowShares {
         let most = workers.saturating_mul(MOST_COPIES).min(extent);
         let copies = (workers.max(1)..=most).find(|copies| extent % copies == 0)?;
         Some(Self { each: extent / copies })
-    }
-
-    /// Splits a loop; returns the names of the loop over shares and the loop inside a share.
-    ///
-    /// # Errors
-    /// If the split is refused.
-    pub(crate) fn cut(
-        self,
-        draft: &mut ScheduleState,
-        stage: &str,
-        target: &str,
-    ) -> Result<[String; 2], ScheduleError> {
-        let names = [format!("{target}.share"), format!("{target}.row")];
-        let mut split = Split::new(target, &[self.each]);
-        split.names = names.to_vec();
-        draft.apply(stage, split)?;
-        Ok(names)
     }
 }
 
@@ -101,34 +84,43 @@ impl Sibling {
         Some(Self { stage: stage.to_owned(), rows, adds_up, bytes })
     }
 
-    /// Fuses it into the row loops of a root, up to `at`; returns the resulting stage.
-    ///
-    /// With shares, these loops are already split, and the stage may add to private copies.
+    /// Gives each share of rows a copy of the sums, in a stage of its own; returns its name.
     ///
     /// # Errors
     /// If a step is refused.
-    pub(crate) fn join(
+    pub(crate) fn privatize(
         &self,
         draft: &mut ScheduleState,
-        (root, at): (&str, &str),
-        shares: Option<RowShares>,
+        shares: RowShares,
     ) -> Result<String, ScheduleError> {
-        let (mut stage, mut order) = (self.stage.clone(), self.rows.clone());
-        if let (Some(shares), Some(first)) = (shares, self.rows.first()) {
-            let cut = shares.cut(draft, &stage, first)?;
-            if self.adds_up {
-                draft.apply(&stage, Privatize { target: cut[0].clone() })?;
-                stage = format!("{stage}.part");
-            }
-            order.splice(..1, cut);
-        }
-        let own = Accesses::of(&draft.nest, &stage).map_or_else(Vec::new, |own| own.axes);
-        let others = own.into_iter().map(|axis| axis.name);
-        let others: Vec<String> = others.filter(|name| !order.contains(name)).collect();
-        order.extend(others);
-        draft.apply(&stage, Reorder { order })?;
-        draft.apply(&stage, ComputeWith { other: root.to_owned(), at: at.to_owned() })?;
-        Ok(stage)
+        let names = self.rows_of_copy();
+        let block = names.first().cloned().unwrap_or_default();
+        let mut split = Split::new(self.rows.first().cloned().unwrap_or_default(), &[shares.each]);
+        split.names = names.into_iter().take(2).collect();
+        draft.apply(&self.stage, split)?;
+        draft.apply(&self.stage, Privatize { target: block })?;
+        Ok(self.copy())
+    }
+
+    /// The stage of the private copies.
+    pub(crate) fn copy(&self) -> String {
+        format!("{}.part", self.stage)
+    }
+
+    /// Its row loops, the first of which is in shares.
+    pub(crate) fn rows_of_copy(&self) -> Vec<String> {
+        let first = self.rows.iter().take(1);
+        let shares = first.flat_map(|row| [format!("{row}.block"), format!("{row}.row")]);
+        shares.chain(self.rows.iter().skip(1).cloned()).collect()
+    }
+
+    /// Fuses it into the row loops of a root, up to `at`; returns whether that succeeded.
+    fn join(&self, draft: &mut ScheduleState, root: &str, at: &str) -> bool {
+        let mut order = self.rows.clone();
+        let own = draft.loop_names(&self.stage).into_iter();
+        order.extend(own.filter(|name| !self.rows.contains(name)));
+        draft.step(&self.stage, Reorder { order })
+            && draft.step(&self.stage, ComputeWith { other: root.to_owned(), at: at.to_owned() })
     }
 }
 
@@ -163,7 +155,7 @@ pub(super) fn join(
         if own.is_disjoint(&needed) || (found.adds_up && !can_share) {
             continue;
         }
-        if draft.steps(|draft| found.join(draft, (root, &last.name), None).is_ok()) {
+        if draft.steps(|draft| found.join(draft, root, &last.name)) {
             needed.extend(own);
             joined.push((found, buffer));
         }

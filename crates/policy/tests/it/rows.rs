@@ -207,7 +207,7 @@ fn workers_add_to_copies_of_sums_over_rows() {
     };
     let (even, passes) = schedule(250);
     for step in
-        ["d_g: privatize n.share", "d_g.part: compute_with d_x n.row", "d_x: parallel n.share"]
+        ["d_g: privatize n.block", "d_g.part: compute_with d_x n.row", "d_x: parallel n.block"]
     {
         assert!(even.contains(step), "{even}");
     }

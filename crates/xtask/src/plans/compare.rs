@@ -4,10 +4,16 @@ use std::fmt::Write;
 
 use similar::TextDiff;
 
+use tensorwright_lang::program::Program;
+
+use super::loops::are_same;
 use super::plan::Plan;
 
 /// The lines around a difference.
 const CONTEXT: usize = 3;
+
+/// The columns of the summary.
+const COLUMNS: usize = 6;
 
 /// The comparison of a file: a suite on a target.
 #[derive(Debug, Default)]
@@ -17,18 +23,27 @@ pub(super) struct Comparison {
     /// Every differing plan in full.
     pub(super) report: String,
     same: usize,
+    /// Other steps that make the same loops.
+    renamed: usize,
     changed: usize,
     /// The new predictions divided by the old ones of the same model, with the names of programs.
     ratios: Vec<(f64, String)>,
 }
 
 impl Comparison {
-    /// Compares the kept plans of a suite with the new ones.
-    pub(super) fn new(title: String, kept: &[Plan], new: &[Plan]) -> Self {
+    /// Compares the kept plans of a suite with the new ones. `programs` has a program for each of
+    /// these.
+    pub(super) fn new(
+        title: String,
+        kept: &[Plan],
+        new: &[Plan],
+        programs: &[Option<&Program>],
+    ) -> Self {
         let mut found = Self { title, ..Self::default() };
-        for plan in new {
+        for (place, plan) in new.iter().enumerate() {
+            let program = programs.get(place).copied().flatten();
             match kept.iter().find(|known| known.name == plan.name) {
-                Some(known) => found.pair(known, plan),
+                Some(known) => found.pair(known, plan, program),
                 None => found.alone(plan, "new: not kept yet"),
             }
         }
@@ -40,7 +55,7 @@ impl Comparison {
     }
 
     pub(super) fn is_same(&self) -> bool {
-        self.changed == 0
+        self.changed == 0 && self.renamed == 0
     }
 
     fn alone(&mut self, plan: &Plan, what: &str) {
@@ -48,7 +63,7 @@ impl Comparison {
         let _ = writeln!(self.report, "{}: {}: {what}", self.title, plan.name);
     }
 
-    fn pair(&mut self, kept: &Plan, new: &Plan) {
+    fn pair(&mut self, kept: &Plan, new: &Plan, program: Option<&Program>) {
         let ratio = ratio(&kept.cycles, &new.cycles);
         if let Some(ratio) = ratio {
             self.ratios.push((ratio, new.name.clone()));
@@ -57,8 +72,16 @@ impl Comparison {
             self.same += 1;
             return;
         }
-        self.changed += 1;
+        let is_renamed = kept.text != new.text
+            && (&kept.cycles, kept.launches) == (&new.cycles, new.launches)
+            && program.is_some_and(|program| are_same(program, &kept.text, &new.text));
         let text = &mut self.report;
+        if is_renamed {
+            self.renamed += 1;
+            let _ = writeln!(text, "{}: {}: other steps, the same loops", self.title, new.name);
+            return;
+        }
+        self.changed += 1;
         let _ = writeln!(text, "{}: {}: {}", self.title, new.name, new.source);
         if kept.source != new.source {
             let _ = writeln!(text, "  program: {}, now {}", kept.source, new.source);
@@ -80,7 +103,7 @@ impl Comparison {
     }
 
     /// The line of this file in the summary.
-    fn row(&self) -> [String; 5] {
+    fn row(&self) -> [String; COLUMNS] {
         let logs = self.ratios.iter().map(|(ratio, _)| ratio.ln());
         let mean = match self.ratios.len() {
             0 => "-".to_owned(),
@@ -92,7 +115,9 @@ impl Comparison {
             Some((ratio, _)) => format!("{ratio:.3}"),
             None => "-".to_owned(),
         };
-        [self.title.clone(), self.same.to_string(), self.changed.to_string(), mean, largest]
+        let [same, renamed, changed] =
+            [self.same, self.renamed, self.changed].map(|count| count.to_string());
+        [self.title.clone(), same, renamed, changed, mean, largest]
     }
 }
 
@@ -107,15 +132,16 @@ fn ratio(kept: &str, new: &str) -> Option<f64> {
 
 /// One line per suite and target.
 pub(super) fn summary(comparisons: &[Comparison]) -> String {
-    let head = ["plans", "same", "changed", "cycles, new/kept", "largest"].map(str::to_owned);
-    let rows: Vec<[String; 5]> =
+    let head = ["plans", "same", "same loops", "changed", "cycles, new/kept", "largest"];
+    let head = head.map(str::to_owned);
+    let rows: Vec<[String; COLUMNS]> =
         std::iter::once(head).chain(comparisons.iter().map(Comparison::row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3].map(width);
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(width);
     let mut text = String::new();
-    for [title, same, changed, mean, largest] in &rows {
-        let [a, b, c, d] = widths;
-        let _ = writeln!(text, "{title:a$}  {same:>b$}  {changed:>c$}  {mean:>d$}  {largest}");
+    for [title, same, renamed, changed, mean, largest] in &rows {
+        let _ = write!(text, "{title:a$}  {same:>b$}  {renamed:>c$}  {changed:>d$}  ");
+        let _ = writeln!(text, "{mean:>e$}  {largest}");
     }
     text
 }
@@ -145,7 +171,7 @@ mod tests {
             plan("gemm_64, 2 threads", "1.00000e4 by tiles", None, kept),
             plan("added", "-", None, ""),
         ];
-        let found = Comparison::new("gemm on avx2".to_owned(), &before, &after);
+        let found = Comparison::new("gemm on avx2".to_owned(), &before, &after, &[]);
         assert!(!found.is_same());
         assert_eq!(
             found.report,
@@ -164,8 +190,8 @@ mod tests {
         );
         assert_eq!(
             summary(&[found]),
-            "plans         same  changed  cycles, new/kept  largest\n\
-             gemm on avx2     1        3             1.049  1.100 (gemm_64, 1 thread)\n"
+            "plans         same  same loops  changed  cycles, new/kept  largest\n\
+             gemm on avx2     1           0        3             1.049  1.100 (gemm_64, 1 thread)\n"
         );
     }
 
@@ -173,7 +199,7 @@ mod tests {
     fn changed_launches_and_models_are_reported_and_models_not_compared() {
         let kept = [plan("a", "1.00000e3 by tiles", Some(3), "C: inline\n")];
         let new = [plan("a", "5.00000e1 by beam", Some(1), "C: inline\n")];
-        let found = Comparison::new("ops on opencl".to_owned(), &kept, &new);
+        let found = Comparison::new("ops on opencl".to_owned(), &kept, &new, &[]);
         assert_eq!(
             found.report,
             "ops on opencl: a: gemm.tc gemm M=64,N=64,K=64\n\
@@ -181,13 +207,13 @@ mod tests {
              \x20 launches: 3, now 1\n\
              \x20 the schedule is the same\n"
         );
-        let same = Comparison::new("ops on opencl".to_owned(), &kept, &kept);
+        let same = Comparison::new("ops on opencl".to_owned(), &kept, &kept, &[]);
         assert!(same.is_same() && same.report.is_empty());
         assert_eq!(
             summary(&[found, same]),
-            "plans          same  changed  cycles, new/kept  largest\n\
-             ops on opencl     0        1                 -  -\n\
-             ops on opencl     1        0             1.000  1.000\n"
+            "plans          same  same loops  changed  cycles, new/kept  largest\n\
+             ops on opencl     0           0        1                 -  -\n\
+             ops on opencl     1           0        0             1.000  1.000\n"
         );
     }
 }

@@ -7,9 +7,10 @@
 //! | `programs.rs` | the suites of programs: one line each |
 //! | `plan.rs` | the targets, and the plan of a program |
 //! | `text.rs` | plans as text |
-//! | `compare.rs` | the report of a check |
+//! | `compare.rs`, `loops.rs` | the report of a check |
 
 mod compare;
+mod loops;
 mod plan;
 mod programs;
 mod text;
@@ -84,7 +85,7 @@ pub(crate) fn run(options: &PlansOptions) -> Result<ExitCode, String> {
     };
     let about = format!("{} programs on {} targets", cases.len(), targets.len());
     if options.check {
-        let is_same = check(&folder, &files, &unused)?;
+        let is_same = check(&folder, &files, &unused, &cases)?;
         println!("plans: {about} in {} s", started.elapsed().as_secs());
         return Ok(if is_same { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
@@ -162,7 +163,12 @@ fn write(folder: &Path, files: &[PlanFile], unused: &[PathBuf]) -> Result<usize,
 }
 
 /// Reports all differences; whether there are none.
-fn check(folder: &Path, files: &[PlanFile], unused: &[PathBuf]) -> Result<bool, String> {
+fn check(
+    folder: &Path,
+    files: &[PlanFile],
+    unused: &[PathBuf],
+    cases: &[Case],
+) -> Result<bool, String> {
     let mut comparisons = Vec::new();
     for file in files {
         let path = folder.join(file.path());
@@ -170,7 +176,12 @@ fn check(folder: &Path, files: &[PlanFile], unused: &[PathBuf]) -> Result<bool, 
         let kept = fs::read_to_string(&path).unwrap_or_default();
         let kept = text::parse(&kept).map_err(|error| format!("{}: {error}", path.display()))?;
         let title = format!("{} on {}", file.suite, file.target);
-        comparisons.push(Comparison::new(title, &kept, &file.plans));
+        let programs = file.plans.iter().map(|plan| {
+            let made = |case: &&Case| case.suite == file.suite && plan.source == case.source;
+            cases.iter().find(made).map(|case| &case.program)
+        });
+        let programs: Vec<_> = programs.collect();
+        comparisons.push(Comparison::new(title, &kept, &file.plans, &programs));
     }
     for found in &comparisons {
         print!("{}", found.report);

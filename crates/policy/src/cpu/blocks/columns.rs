@@ -18,16 +18,17 @@
 //! for all of them.
 
 use tensorwright_machine::{Cpu, Goal};
+use tensorwright_plan::levels::cpu::{AROUND, BLOCK, ROW, TERM_BLOCKS};
+use tensorwright_plan::{AxisId, LoopRef, Placement, PlannedLoop, Stage};
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::{epilogue_of, reader_names, store_of};
-use tensorwright_schedule::primitives::{ComputeAt, ComputeWith, Primitive, Reorder, stages};
-use tensorwright_schedule::{ScheduleError, ScheduleState};
+use tensorwright_schedule::primitives::{Primitive, stages};
 
-use super::cut::{Cut, VECTORS, cut, share};
-use super::product::{self, Product};
+use super::steps::BlockFusion;
 use super::{Block, SIZES, Shape};
-use crate::cpu::rows::{self, Row};
+use crate::cpu::fusion::{Body, Member};
 use crate::stages::rows::is_product;
 
 /// The stages of a rewritten softmax between products, by role.
@@ -137,76 +138,61 @@ impl Columns {
         whole / blocks.unwrap_or(1).max(1) + of(&self.product)
     }
 
-    /// Computes blocks of `rows` rows by blocks of columns.
-    ///
-    /// # Errors
-    /// If a step is refused.
-    pub(super) fn compute(
-        &self,
-        draft: &mut ScheduleState,
-        block: &Block,
-        rows: i64,
-        goal: &Goal<Cpu>,
-    ) -> Result<(), ScheduleError> {
-        let place = rows::depth(draft, &block.root, &block.row).saturating_sub(1);
-        let cut = cut(draft, block, rows)?;
-        let Cut { all, block: at, row } = &cut;
-
-        // Compute locations of all stages come first, then loop transformations.
-        let inside = || ComputeAt { consumer: block.root.clone(), at: at.clone() };
-        for stage in self.finals.iter().rev() {
-            draft.apply(stage, inside())?;
+    /// The stages of a block of rows in blocks of columns.
+    pub(super) fn members(&self, fusion: &BlockFusion<'_>, outer: Vec<PlannedLoop>) -> Vec<Member> {
+        let stages = fusion.stages;
+        let place = outer.iter().filter(|l| l.level == AROUND).count();
+        let root = fusion.at(ROW).stage;
+        let by_rows = |stage, placement, outer| {
+            let body = fusion.row(LoopRef { stage, level: ROW });
+            Member { stage, placement, outer, body }
+        };
+        let inside = Placement::At(fusion.at(BLOCK));
+        let mut members = vec![by_rows(root, Placement::Root, outer)];
+        let named = |name: &String| stages.named(name);
+        for (stage, _) in self.finals.iter().rev().filter_map(named) {
+            let (placement, outer, body) = (inside, Vec::new(), Body::Plain);
+            members.push(Member { stage, placement, outer, body });
         }
-        let mut sums = Vec::new();
-        for stage in self.sums.iter().chain([&self.product]) {
-            draft.apply(stage, inside())?;
-            sums.push((stage, in_columns(draft, stage, place)?));
+        // The first sum encloses the others, and the stages of a block of columns.
+        let mut columns = None;
+        for (stage, found) in self.sums.iter().filter_map(named) {
+            let placement = columns.map_or(inside, Placement::With);
+            members.push(by_rows(stage, placement, in_columns(found, place, true)));
+            columns.get_or_insert(LoopRef { stage, level: TERM_BLOCKS });
         }
-        let Some((first, (along, _))) = sums.first() else { return Ok(()) };
-        for (stage, _) in &sums[1..] {
-            draft.apply(stage, ComputeWith { other: (*first).clone(), at: along.clone() })?;
-        }
-        draft.apply(&self.weights, ComputeAt { consumer: (*first).clone(), at: along.clone() })?;
-        draft.apply(&self.maxima, inside())?;
-        let (along, of_maxima) = in_columns(draft, &self.maxima, place)?;
-        draft.apply(first, ComputeWith { other: self.maxima.clone(), at: along.clone() })?;
-
+        let Some(columns) = columns else { return Vec::new() };
+        let (with, at) = (Placement::With(columns), Placement::At(columns));
+        let own = named(&self.product).map(|(_, found)| in_columns(found, place, false));
+        let product = (with, own.unwrap_or_default());
+        members.extend(fusion.member(&self.product, product, fusion.product(None)));
+        members.extend(
+            named(&self.weights).map(|(stage, found)| by_rows(stage, at, by_row(found, place))),
+        );
+        members.extend(
+            named(&self.maxima)
+                .map(|(stage, found)| by_rows(stage, with, in_columns(found, place, true))),
+        );
         if let Some((root, reduction)) = &self.scores {
-            draft.apply(root, ComputeAt { consumer: self.maxima.clone(), at: along })?;
-            let tiles =
-                product::order(draft, Product { root, reduction, at: None, shared: &[] }, goal)?;
-            tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
+            let body = fusion.product(reduction.as_ref());
+            members.extend(fusion.member(root, (at, Vec::new()), body));
         }
-        let (root, reduction) = (&self.product, &None);
-        let tiles =
-            product::order(draft, Product { root, reduction, at: None, shared: &[] }, goal)?;
-        tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
-        sums.pop();
-        let of_weights = axis_name(draft, &self.weights, place);
-        let by_rows = sums.iter().map(|(stage, (_, row))| (*stage, row));
-        let by_rows = by_rows.chain([(&self.maxima, &of_maxima), (&self.weights, &of_weights)]);
-        for (stage, at) in by_rows.chain([(&block.root, row)]) {
-            let depth = rows::depth(draft, stage, at);
-            Row { draft, stage, at, depth, vectors: VECTORS, is_short: false, goal }.schedule()?;
-        }
-        share(draft, block, cut, goal)
+        members
     }
 }
 
-/// Moves the loop over column blocks of a stage outside its row loop; returns both names.
-fn in_columns(
-    draft: &mut ScheduleState,
-    stage: &str,
-    row: usize,
-) -> Result<(String, String), ScheduleError> {
-    let (row, along) = (axis_name(draft, stage, row), axis_name(draft, stage, row + 1));
-    draft.apply(stage, Reorder { order: vec![along.clone(), row.clone()] })?;
-    Ok((along, row))
+/// The loops of a stage up to that over blocks of columns, which is outside of the row loop.
+fn in_columns(stage: &Stage, row: usize, has_rows: bool) -> Vec<PlannedLoop> {
+    let mut loops = by_row(stage, row);
+    let last = loops.pop().filter(|_| has_rows);
+    loops.push(PlannedLoop::new(AxisId(row as u16 + 1), 1, TERM_BLOCKS));
+    loops.extend(last);
+    loops
 }
 
-/// The name of a loop of a stage by index.
-fn axis_name(draft: &ScheduleState, stage: &str, place: usize) -> String {
-    let accesses = Accesses::of(&draft.nest, stage);
-    let axis = accesses.as_ref().and_then(|found| found.axes.get(place));
-    axis.map(|axis| axis.name.clone()).unwrap_or_default()
+/// The loops of a stage up to the row loop.
+fn by_row(stage: &Stage, row: usize) -> Vec<PlannedLoop> {
+    let around =
+        (0..row.min(stage.axes.len())).map(|at| PlannedLoop::new(AxisId(at as u16), 1, AROUND));
+    around.chain([PlannedLoop::new(AxisId(row as u16), 1, ROW)]).collect()
 }

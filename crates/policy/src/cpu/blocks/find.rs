@@ -9,12 +9,10 @@ use tensorwright_schedule::nest::{BufferId, Owner, Role, for_each_store};
 use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 
-use super::cut::{cut, is_for_all};
-use super::product::is_product_unit;
 use super::row_reduction::RowReduction;
-use super::steps::{RowTilings, in_tiles};
-use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, tile};
-use crate::cpu::rows::{self, Chain, RowTiling};
+use super::steps::is_for_all;
+use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, is_product_unit, tiles};
+use crate::cpu::rows::Chain;
 use crate::stages::kinds::{is_in_order, is_movement, is_written_out};
 
 /// The maximum size of an operand that every block reads again, in L2 caches.
@@ -237,16 +235,11 @@ fn add_tiles(block: &mut Block, draft: &ScheduleState, chains: &[Chain], goal: &
         return;
     }
     let by_rows = block.shapes.clone();
-    for rows in tile::ROWS {
-        let apart = |_: &Chain| RowTiling::apart();
-        let tried = |shape: &Shape| {
-            let mut trial = draft.clone();
-            let cut = cut(&mut trial, block, shape.rows).ok()?;
-            let chains = (chains, &apart as RowTilings<'_>, &cut);
-            let tile = in_tiles(&mut trial, block, rows, chains, goal).ok()??;
-            (!tile.inside.is_empty()).then(|| tile.pays(&trial, rows))
+    for rows in tiles::ROWS {
+        let Some(first) = by_rows.first().map(|first| Shape { tile: rows, ..*first }) else {
+            return;
         };
-        let Some(pays) = by_rows.first().and_then(tried) else { continue };
+        let Some(pays) = tiles::pay(draft, block, first, chains, goal) else { continue };
         let tiles = by_rows.iter().filter(|shape| rows <= shape.rows);
         let tiles = tiles.map(|shape| Shape { tile: rows, ..*shape });
         let is_first = pays && block.shapes.first().is_some_and(|first| first.tile == 1);
@@ -330,7 +323,7 @@ impl BlockLoop<'_> {
         match last {
             Unit::Chain(place) => {
                 let row = format!("{}.row", self.row);
-                rows::place(&mut fused, &chains[*place], &row).ok()?;
+                chains[*place].place(&mut fused, &row).ok()?;
             }
             Unit::Group { .. } => held = self.reduction(draft, &mut fused, last)?,
         }
@@ -355,7 +348,7 @@ impl BlockLoop<'_> {
                     let more = self.place(draft, &mut trial, root, 1.0);
                     let (chain, row) = (&chains[*place], &chains[*place].row);
                     let more = more.filter(|_| has_whole_rows(draft, &trial, chain));
-                    more.filter(|_| rows::place(&mut trial, chain, row).is_ok())
+                    more.filter(|_| chain.place(&mut trial, row).is_ok())
                 }
                 Unit::Group { .. } => {
                     let more = self.place(draft, &mut trial, root, overlap(draft, unit));

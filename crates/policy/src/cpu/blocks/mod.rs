@@ -22,19 +22,21 @@
 //! No operator is known by name: blocks follow from data dependences.
 
 mod columns;
-mod cut;
 mod find;
-mod product;
 mod row_reduction;
 mod steps;
-mod tile;
+mod tiles;
 
 use std::fmt;
 
 use columns::Columns;
 use row_reduction::RowReduction;
 
+use tensorwright_schedule::ScheduleState;
+use tensorwright_schedule::access::Accesses;
+
 use crate::cpu::rows::Chain;
+use crate::stages::rows::is_product;
 
 pub(crate) use columns::find as find_columns;
 pub(crate) use find::find;
@@ -145,4 +147,11 @@ impl Block {
     pub(crate) fn names(&self) -> Vec<String> {
         self.shapes.iter().map(ToString::to_string).chain(["apart".to_owned()]).collect()
     }
+}
+
+/// Whether a unit is a matrix product or a convolution.
+fn is_product_unit(draft: &ScheduleState, unit: &Unit) -> bool {
+    let Unit::Group { root, reduction } = unit else { return false };
+    let stage = reduction.as_ref().unwrap_or(root);
+    Accesses::of(&draft.nest, stage).is_some_and(|accesses| is_product(&accesses))
 }

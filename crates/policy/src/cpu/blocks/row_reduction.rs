@@ -13,15 +13,12 @@
 //!
 //! No intermediate of size rows by columns goes to memory.
 
-use tensorwright_machine::{Cpu, Goal};
+use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Accesses, Axis};
 use tensorwright_schedule::nest::Role;
 use tensorwright_schedule::primitives::{ComputeWith, Reorder, Split, Tail};
-use tensorwright_schedule::{ScheduleError, ScheduleState};
 
-use super::cut::{Cut, cut_loop};
-use super::product::{self, Product, Tiles, is_product_unit};
-use super::{Block, Unit};
+use super::{Unit, is_product_unit};
 
 /// A product that reduces over the rows of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,25 +73,5 @@ impl RowReduction {
         order.retain(|name| *name != block);
         order.insert(place.min(order.len()), block);
         draft.step(&self.stage, Reorder { order })
-    }
-
-    /// Splits the reduction loop like the rows of the block, and shares the loop over blocks.
-    ///
-    /// # Errors
-    /// If a step is refused.
-    pub(super) fn compute(
-        &self,
-        draft: &mut ScheduleState,
-        block: &Block,
-        (cut, rows): (&Cut, i64),
-        goal: &Goal<Cpu>,
-    ) -> Result<Option<Tiles>, ScheduleError> {
-        let own = cut_loop(draft, (&self.stage, &self.terms), rows)?;
-        let shared = [own.all, own.block];
-        let product = Product { root: &self.stage, reduction: &None, at: None, shared: &shared };
-        let tiles = product::order(draft, product, goal)?;
-        let place = ComputeWith { other: block.root.clone(), at: cut.block.clone() };
-        draft.apply(&self.stage, place)?;
-        Ok(tiles)
     }
 }

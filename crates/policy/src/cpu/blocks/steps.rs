@@ -1,15 +1,17 @@
-//! Schedule steps of a block.
+//! The plan of a block.
 
 use tensorwright_machine::{Cpu, Goal};
-use tensorwright_schedule::placement::store_of;
-use tensorwright_schedule::primitives::ComputeAt;
+use tensorwright_plan::levels::cpu::{AROUND, BLOCK, PACK, PANEL, ROW};
+use tensorwright_plan::{LoopKind, LoopRef, Placement, Plan, PlannedLoop, Stage, StageId, Stages};
 use tensorwright_schedule::{ScheduleError, ScheduleState};
 
-use super::cut::{Cut, VECTORS, cut, share};
-use super::product::{self, Product, is_product_unit};
-use super::tile::Tile;
-use super::{Block, Shape, Unit};
-use crate::cpu::rows::{self, Chain, Row, RowTiling};
+use super::{Block, Shape, Unit, is_product_unit};
+use crate::cpu::fusion::{Body, Member, fuse};
+use crate::cpu::loops::row::Row;
+use crate::cpu::rows::{Chain, RowTiling};
+
+/// The number of vectors per step of a stage without register tiles.
+const VECTORS: i64 = 4;
 
 /// The tiling of each chain.
 pub(crate) type RowTilings<'a> = &'a dyn Fn(&Chain) -> RowTiling;
@@ -24,132 +26,171 @@ pub(crate) fn compute(
     shape: Shape,
     (chains, row_tiling): (&[Chain], RowTilings<'_>),
     goal: &Goal<Cpu>,
-) -> Result<(), ScheduleError> {
-    if let Some(columns) = &block.columns {
-        return columns.compute(draft, block, shape.rows, goal);
-    }
-    let cut = cut(draft, block, shape.rows)?;
-    if shape.tile > 1 {
-        let tile = in_tiles(draft, block, shape.tile, (chains, row_tiling, &cut), goal)?;
-        return tile.map_or(Ok(()), |_| share(draft, block, cut, goal));
-    }
-    let Cut { all, block: at, row } = &cut;
-    // The loops of the root are reordered before anything is computed in them.
-    let mut units = block.units.iter().rev();
-    let last = units.next();
-    let tiles = match last {
-        Some(unit @ Unit::Group { root, reduction }) if is_product_unit(draft, unit) => {
-            product::order(draft, Product { root, reduction, at: Some(at), shared: &[] }, goal)?
-        }
-        Some(unit @ Unit::Group { .. }) => {
-            place_reduction(draft, block, unit, at)?;
-            None
-        }
-        _ => None,
+) -> Result<(Stages, Plan), ScheduleError> {
+    let stages = Stages::of(&draft.nest, block.stages.iter().map(String::as_str));
+    let Some((root, _)) = stages.named(&block.root) else {
+        return Ok((Stages::default(), Plan::default()));
     };
-    if let Some(Unit::Chain(place)) = last {
-        rows_inside(draft, &chains[*place], row, row_tiling, goal)?;
-    }
-    let row_reductions = block.row_reductions.iter();
-    let row_reductions =
-        row_reductions.map(|reduction| reduction.compute(draft, block, (&cut, shape.rows), goal));
-    let row_reductions = row_reductions.collect::<Result<Vec<_>, _>>()?;
-    let mut by_rows = Vec::new();
-    for unit in units {
-        let inside = ComputeAt { consumer: block.root.clone(), at: at.clone() };
-        match unit {
-            Unit::Chain(place) => {
-                let chain = &chains[*place];
-                draft.apply(&chain.root, inside)?;
-                rows_inside(draft, chain, &chain.row, row_tiling, goal)?;
-            }
-            Unit::Group { root, reduction } if is_product_unit(draft, unit) => {
-                draft.apply(root, inside)?;
-                let product = Product { root, reduction, at: None, shared: &[] };
-                let tiles = product::order(draft, product, goal)?;
-                tiles.map_or(Ok(()), |tiles| product::finish(draft, &tiles, all))?;
-            }
-            Unit::Group { root, .. } => {
-                draft.apply(root, inside)?;
-                place_reduction(draft, block, unit, at)?;
-                by_rows.push(unit);
-            }
+    let members = {
+        let fusion = BlockFusion { draft, stages: &stages, block, root, shape, chains, row_tiling };
+        let outer = fusion.outer(goal);
+        match &block.columns {
+            Some(columns) => columns.members(&fusion, outer),
+            None => fusion.members(outer),
         }
-    }
-    // The compute location of a stage comes first, then its loops are scheduled.
-    let last = last.filter(|unit| matches!(unit, Unit::Group { .. }) && tiles.is_none());
-    for stage in by_rows.into_iter().chain(last).flat_map(|unit| unit.stages(chains)) {
-        let depth = if *stage == block.root { rows::depth(draft, stage, row) } else { 0 };
-        Row { draft, stage, at, depth, vectors: VECTORS, is_short: false, goal }.schedule()?;
-    }
-    for tiles in tiles.into_iter().chain(row_reductions.into_iter().flatten()) {
-        product::finish(draft, &tiles, all)?;
-    }
-    share(draft, block, cut, goal)
+    };
+    let plan = fuse(draft, &stages, members, goal)?;
+    Ok((stages, plan))
 }
 
-/// Computes the last stage in register tiles of several rows, and the others inside these or in the
-/// block; `None` if its rows have no vectors.
-///
-/// # Errors
-/// If a step is refused.
-pub(super) fn in_tiles<'a>(
-    draft: &mut ScheduleState,
+/// A block whose stages are about to be computed.
+pub(super) struct BlockFusion<'a> {
+    draft: &'a ScheduleState,
+    pub(super) stages: &'a Stages,
     block: &'a Block,
-    rows: i64,
-    (chains, row_tiling, cut): (&[Chain], RowTilings<'_>, &Cut),
-    goal: &Goal<Cpu>,
-) -> Result<Option<Tile<'a>>, ScheduleError> {
-    let Some(mut tile) = Tile::cut(draft, block, rows, (chains, cut), goal)? else {
-        return Ok(None);
-    };
-    let inside = || ComputeAt { consumer: block.root.clone(), at: cut.block.clone() };
-    let mut by_rows = Vec::new();
-    for unit in block.units.iter().rev() {
-        let is_last = unit.root(chains) == &block.root;
-        if let (Unit::Chain(place), false) = (unit, is_last) {
-            let chain = &chains[*place];
-            draft.apply(&chain.root, inside())?;
-            rows_inside(draft, chain, &chain.row, row_tiling, goal)?;
-            continue;
+    root: StageId,
+    shape: Shape,
+    chains: &'a [Chain],
+    row_tiling: RowTilings<'a>,
+}
+
+impl BlockFusion<'_> {
+    /// The loops of the root over blocks, shared among workers, and over the rows of a block if
+    /// these go one by one.
+    fn outer(&self, goal: &Goal<Cpu>) -> Vec<PlannedLoop> {
+        let Some(found) = self.stages.get(self.root) else { return Vec::new() };
+        let around = found.axis(&self.block.row).map_or(0, |axis| usize::from(axis.0));
+        let mut outer = blocks_of(found, around, &self.block.row, self.shape.rows);
+        if goal.workers > 1 {
+            let first = found.axes.first().map_or(1, |axis| axis.extent);
+            let is_first = around > 0 && is_for_all(first, goal);
+            let shared = if is_first { outer.first_mut() } else { outer.last_mut() };
+            shared.into_iter().for_each(|l| l.kind = LoopKind::Parallel);
         }
-        for stage in unit.stages(chains).into_iter().rev().filter(|stage| **stage != block.root) {
-            // The stage may have been inlined.
-            if store_of(&draft.nest, stage).is_none() || tile.place(draft, stage, goal) {
-                continue;
+        let is_product = |unit| is_product_unit(self.draft, unit);
+        if self.shape.tile == 1 && !self.block.units.last().is_some_and(is_product) {
+            outer.extend(found.axis(&self.block.row).map(|axis| PlannedLoop::new(axis, 1, ROW)));
+        }
+        outer
+    }
+
+    /// A loop of the root.
+    pub(super) fn at(&self, level: tensorwright_plan::Level) -> LoopRef {
+        LoopRef { stage: self.root, level }
+    }
+
+    /// A stage that goes row by row, with partial results in a loop.
+    pub(super) fn row(&self, at: LoopRef) -> Body {
+        Body::Row(Row { vectors: VECTORS, is_short: false, at })
+    }
+
+    /// A product, whose strided operands are packed for all blocks.
+    pub(super) fn product(&self, reduction: Option<&String>) -> Body {
+        let reduction = reduction.and_then(|name| self.stages.named(name));
+        Body::Product { reduction: reduction.map(|(stage, _)| stage), pack: self.at(PACK) }
+    }
+
+    /// The units from the last to the first: row chains, products, other stages.
+    fn members(&self, outer: Vec<PlannedLoop>) -> Vec<Member> {
+        let Self { block, shape, .. } = self;
+        let mut members = Vec::new();
+        for unit in block.units.iter().rev() {
+            let is_last = *unit.root(self.chains) == block.root;
+            let place = match is_last {
+                true => (Placement::Root, outer.clone()),
+                false => (Placement::At(self.at(BLOCK)), Vec::new()),
+            };
+            match unit {
+                Unit::Chain(place_of) if !is_last || shape.tile == 1 => {
+                    members.extend(self.chain(&self.chains[*place_of], place));
+                }
+                Unit::Group { root, reduction } if is_product_unit(self.draft, unit) => {
+                    members.extend(self.member(root, place, self.product(reduction.as_ref())));
+                }
+                _ => members.extend(self.group(unit, place)),
             }
-            draft.apply(stage, inside())?;
-            by_rows.push(stage);
+            if is_last {
+                members.extend(block.row_reductions.iter().filter_map(|reduction| {
+                    let (stage, found) = self.stages.named(&reduction.stage)?;
+                    let around = self.stages.get(self.root)?.axis(&block.row)?;
+                    let outer =
+                        blocks_of(found, usize::from(around.0), &reduction.terms, shape.rows);
+                    let placement = Placement::With(self.at(BLOCK));
+                    Some(Member { stage, placement, outer, body: self.product(None) })
+                }));
+            }
         }
+        members
     }
-    for stage in by_rows {
-        let at = &cut.block;
-        Row { draft, stage, at, depth: 0, vectors: VECTORS, is_short: false, goal }.schedule()?;
+
+    /// A chain goes row by row; blocks are parallel, not rows.
+    fn chain(
+        &self,
+        chain: &Chain,
+        (placement, mut outer): (Placement, Vec<PlannedLoop>),
+    ) -> Vec<Member> {
+        if let Some((_, root)) = self.stages.named(&chain.root).filter(|_| outer.is_empty()) {
+            outer = chain.rows_of(root, None);
+        }
+        chain.members(self.stages, &(self.row_tiling)(chain), (placement, outer))
     }
-    tile.finish(draft, goal)?;
-    Ok(Some(tile))
+
+    /// Other stages go row by row, or by tiles of several rows.
+    fn group(&self, unit: &Unit, place: (Placement, Vec<PlannedLoop>)) -> Vec<Member> {
+        let sums = match unit {
+            Unit::Chain(place) => self.chains[*place].stages.len() as i64 - 1,
+            Unit::Group { .. } => 1,
+        };
+        let row = Row { vectors: VECTORS, is_short: false, at: self.at(BLOCK) };
+        let member = |name: &String| {
+            let (stage, found) = self.stages.named(name)?;
+            let axis = found.axis(&self.block.row);
+            let is_root = stage == self.root;
+            let tile = self.shape.tile;
+            let (placement, body) = match axis {
+                Some(row) if is_root && tile > 1 => {
+                    (place.0, Body::Stencil { row, rows: tile, sums })
+                }
+                _ if tile > 1 => {
+                    let otherwise = Some(row);
+                    (Placement::At(self.at(PANEL)), Body::Registers { otherwise })
+                }
+                _ if is_root => (place.0, Body::Row(row)),
+                _ => (Placement::At(self.at(BLOCK)), Body::Row(row)),
+            };
+            let outer = if is_root { place.1.clone() } else { Vec::new() };
+            Some(Member { stage, placement, outer, body })
+        };
+        unit.stages(self.chains).into_iter().rev().filter_map(member).collect()
+    }
+
+    /// A stage of the block, unless it has been inlined.
+    pub(super) fn member(
+        &self,
+        name: &str,
+        (placement, outer): (Placement, Vec<PlannedLoop>),
+        body: Body,
+    ) -> Option<Member> {
+        let (stage, _) = self.stages.named(name)?;
+        Some(Member { stage, placement, outer, body })
+    }
 }
 
-/// Computes a reduction that is not a product inside the block.
-fn place_reduction(
-    draft: &mut ScheduleState,
-    block: &Block,
-    unit: &Unit,
-    at: &str,
-) -> Result<(), ScheduleError> {
-    let Unit::Group { reduction: Some(reduction), .. } = unit else { return Ok(()) };
-    draft.apply(reduction, ComputeAt { consumer: block.root.clone(), at: at.to_owned() })
+/// Whether a loop around all blocks has enough iterations for all workers.
+pub(super) fn is_for_all(extent: i64, goal: &Goal<Cpu>) -> bool {
+    extent >= 2 * goal.workers
 }
 
-fn rows_inside(
-    draft: &mut ScheduleState,
-    chain: &Chain,
-    row: &str,
-    row_tiling: RowTilings<'_>,
-    goal: &Goal<Cpu>,
-) -> Result<(), ScheduleError> {
-    // Blocks are parallel, not rows.
-    let tiling = RowTiling { is_parallel: false, ..row_tiling(chain) };
-    let chain = Chain { row: row.to_owned(), ..chain.clone() };
-    rows::compute(draft, &chain, &tiling, goal)
+/// The loops of a stage over blocks of `rows` iterations of an axis, inside of its first `around`
+/// loops.
+fn blocks_of(stage: &Stage, around: usize, row: &str, rows: i64) -> Vec<PlannedLoop> {
+    let around = stage.axes.iter().take(around).filter_map(|axis| stage.axis(&axis.name));
+    let mut loops: Vec<PlannedLoop> =
+        around.map(|axis| PlannedLoop::new(axis, 1, AROUND)).collect();
+    if let Some(axis) = stage.axis(row) {
+        let extent = stage.axes[usize::from(axis.0)].extent;
+        loops.push(PlannedLoop::new(axis, (extent + rows - 1) / rows * rows, PACK));
+        loops.push(PlannedLoop::new(axis, rows, BLOCK));
+    }
+    loops
 }

@@ -90,7 +90,7 @@ impl<'a> Decoder<'a> {
         let refused = |error: ScheduleError| Rejection { rule: BLOCK, reason: error.to_string() };
         let tiling = |chain: &Chain| sketch.row_tiling(chain, values);
         let chains = (sketch.chains.as_slice(), &tiling as RowTilings<'_>);
-        blocks::compute(&mut self.draft, block, shape, chains, self.goal).map_err(refused)
+        blocks::compute(&mut self.draft, block, shape, chains, self.goal).map(drop).map_err(refused)
     }
 
     /// Computes the stages of a chain row by row, if the point says so.
@@ -100,7 +100,7 @@ impl<'a> Decoder<'a> {
             return Ok(());
         }
         let refused = |error: ScheduleError| Rejection { rule: ROWS, reason: error.to_string() };
-        rows::compute(&mut self.draft, chain, &tiling, self.goal).map_err(refused)
+        rows::compute(&mut self.draft, chain, &tiling, self.goal).map(drop).map_err(refused)
     }
 
     fn group(&mut self, group: &Group) -> Result<(), Rejection> {

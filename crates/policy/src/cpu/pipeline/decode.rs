@@ -1,19 +1,32 @@
-//! Decodes pipeline-search states to schedules.
+//! The plan of a pipeline-search state.
 
 use tensorwright_pipeline::{Decision, LevelKind, State, Tiling};
-use tensorwright_schedule::access::Accesses;
+use tensorwright_plan::levels::cpu::{CACHE, PARALLEL, TILE};
+use tensorwright_plan::{
+    Emitter, Level, Levels, LoopKind, LoopRef, Open, Placement, PlannedLoop, StageId, Stages,
+};
 use tensorwright_schedule::nest::Role;
-use tensorwright_schedule::primitives::{ComputeAt, Fuse, Parallel, loops_of, stages};
+use tensorwright_schedule::primitives::stages;
 use tensorwright_schedule::{ScheduleError, ScheduleState};
 use tensorwright_space::Rejection;
 
-use crate::cpu::rows::Row;
-use crate::cpu::rules::complete_stages;
-
 use super::Pipeline;
-use super::tiled_loops::{TiledLoops, cut};
+use crate::cpu::loops::row::Row;
+use crate::cpu::rules::complete_stages;
 use crate::pipelines::begin;
-use crate::stages::steps::apply;
+
+/// The levels of a plan for those of a search that have loops.
+const LEVELS: [Level; 2] = [PARALLEL, CACHE];
+
+/// A stage with its decisions.
+struct Decided<'a> {
+    /// Its number in the graph.
+    number: usize,
+    stage: StageId,
+    tiling: &'a Tiling,
+    /// The stage and the level of the loop that it is computed in.
+    host: Option<(usize, usize)>,
+}
 
 /// Decodes a state, with at most `most_vectors` vectors per step.
 ///
@@ -25,52 +38,55 @@ pub(super) fn decode(
     most_vectors: i64,
 ) -> Result<ScheduleState, Rejection> {
     let (mut draft, names) = begin(&of.nest, &of.dag, state)?;
-    let count = names.len();
-    // Compute location first, then loop splits, then the stages inside: readers come first.
-    let mut hosts: Vec<TiledLoops> = vec![TiledLoops::default(); count];
-    let mut tiled: Vec<(usize, &Tiling)> = Vec::new();
-    for stage in (0..count).rev() {
-        let tiling = match state.decision(stage) {
-            Some(Decision::Root(Some(tiling))) => tiling,
-            Some(Decision::At { consumer, level, tiling }) => {
-                let Some(at) = hosts[*consumer].loop_of(*level).cloned() else {
-                    let level = of.levels.list.get(*level).map_or("", |level| level.name);
-                    let reason = format!(
-                        "`{}` has no loop of level `{level}` for `{}`",
-                        names[*consumer], names[stage]
-                    );
-                    return Err(Rejection { rule: "compute_at", reason });
-                };
-                let consumer = names[*consumer].clone();
-                apply(&mut draft, &names[stage], ComputeAt { consumer, at })?;
-                tiling
-            }
-            _ => continue,
+    let found = Stages::of(&draft.nest, names.iter().map(String::as_str));
+    let decided = |number: usize| {
+        let (tiling, host) = match state.decision(number)? {
+            Decision::Root(tiling) => (tiling.as_deref()?, None),
+            Decision::At { consumer, level, tiling } => (&**tiling, Some((*consumer, *level))),
+            Decision::Inline => return None,
         };
-        hosts[stage] = cut(&mut draft, &names[stage], tiling, &of.levels)?;
-        tiled.push((stage, tiling));
+        Some(Decided { number, stage: found.named(&names[number])?.0, tiling, host })
+    };
+    let all: Vec<Decided<'_>> = (0..names.len()).filter_map(decided).collect();
+    let refused = |error: ScheduleError| Rejection {
+        rule: error.keyword().unwrap_or("compute_at"),
+        reason: error.to_string(),
+    };
+    let mut emitter = Emitter::new(&mut draft, &found, Levels::CPU);
+    // Readers come first.
+    for own in all.iter().rev() {
+        let placement = match own.host {
+            None => Placement::Root,
+            Some((consumer, level)) => {
+                let stage = found.named(&names[consumer]).map_or(own.stage, |(stage, _)| stage);
+                let level = LEVELS.get(level).copied().unwrap_or(TILE);
+                Placement::At(LoopRef { stage, level })
+            }
+        };
+        emitter.place(own.stage, placement, Vec::new()).map_err(refused)?;
+        let outer = emitter.open(own.stage).map(|open| outer(of, own, &open));
+        emitter.cut(own.stage, outer.unwrap_or_default()).map_err(refused)?;
     }
-    for (stage, tiling) in tiled.iter().rev() {
-        let at_a_time = (body(tiling) / of.goal.target.lanes(4)).clamp(1, most_vectors);
-        let is_short = matches!(state.decision(*stage), Some(Decision::At { .. }));
-        vectors(&mut draft, of, &names[*stage], (at_a_time, is_short), &hosts[*stage])?;
+    let in_vectors = |error: ScheduleError| Rejection { rule: "vector", reason: error.to_string() };
+    for own in &all {
+        let vectors = (body(own.tiling) / of.goal.target.lanes(4)).clamp(1, most_vectors);
+        let at = LoopRef { stage: own.stage, level: TILE };
+        let row = Row { vectors, is_short: own.host.is_some(), at };
+        let propose = |nest: &_, open: &_| row.tiling(nest, open, &of.goal);
+        emitter.tile_by(own.stage, propose).map_err(in_vectors)?;
     }
-    for (stage, tiling) in &tiled {
-        if matches!(state.decision(*stage), Some(Decision::Root(_))) {
-            share(&mut draft, of, (*stage, &names[*stage]), tiling, &hosts[*stage])?;
-        }
-    }
-    let is_ours = |name: &String| tiled.iter().any(|(stage, _)| names[*stage] == *name);
-    let mut rest: Vec<String> = stages(&draft.nest);
-    // Stages of partial results have derived names.
-    rest.retain(|name| !is_ours(name) && !is_ours(&settled(name)));
+    emitter.finish().map_err(in_vectors)?;
+    // Stages of partial results and of accumulators have derived names.
+    let is_ours = |name: &String| {
+        let is_of = |own: &Decided<'_>| {
+            let suffix = name.strip_prefix(names[own.number].as_str());
+            matches!(suffix, Some("" | ".rf")) || own.host.is_some() && suffix == Some(".tile")
+        };
+        all.iter().any(is_of)
+    };
+    let rest: Vec<String> = stages(&draft.nest).into_iter().filter(|name| !is_ours(name)).collect();
     complete_stages(&mut draft, &rest, &of.goal);
     Ok(draft)
-}
-
-/// The stage that a stage of partial results belongs to.
-fn settled(name: &str) -> String {
-    name.strip_suffix(".rf").unwrap_or(name).to_owned()
 }
 
 /// The elements of a row per step.
@@ -78,51 +94,39 @@ fn body(tiling: &Tiling) -> i64 {
     tiling.tiles.last().and_then(|tile| tile.last()).copied().unwrap_or(1)
 }
 
-/// Vectorizes the rows of a stage, several vectors per step.
-fn vectors(
-    draft: &mut ScheduleState,
-    of: &Pipeline,
-    stage: &str,
-    (vectors, is_short): (i64, bool),
-    hosts: &TiledLoops,
-) -> Result<(), Rejection> {
-    let Some(accesses) = Accesses::of(&draft.nest, stage) else { return Ok(()) };
-    let Some(row) = accesses.of_role(Role::Spatial).last().map(|axis| axis.name.clone()) else {
-        return Ok(());
-    };
-    let (depth, goal) = (hosts.depth(), &of.goal);
-    let mut row = Row { draft, stage, at: &row, depth, vectors, is_short, goal };
-    let refused = |error: ScheduleError| Rejection { rule: "vector", reason: error.to_string() };
-    row.schedule().map_err(refused)
-}
-
-/// Parallelizes the outermost tiles of a stage.
-fn share(
-    draft: &mut ScheduleState,
-    of: &Pipeline,
-    (number, stage): (usize, &str),
-    tiling: &Tiling,
-    hosts: &TiledLoops,
-) -> Result<(), Rejection> {
-    let is_small = of.dag.stages[number].points() < of.levels.worth_sharing as f64;
-    let parallel = of.levels.list.iter().position(|level| level.kind == LevelKind::Parallel);
-    let loops = parallel.map_or(&[][..], |level| hosts.loops(level));
-    let [first, rest @ ..] = loops else { return Ok(()) };
-    if of.goal.workers < 2 || is_small || parallel.is_none_or(|level| level < tiling.first) {
-        return Ok(());
-    }
-    let extent = loops_of(&draft.nest, stage)
-        .iter()
-        .find(|l| draft.nest.var_name(l.var) == first)
-        .map_or(1, |l| l.extent);
-    let mut target = first.clone();
-    // With few tiles in one dimension, those of the next are parallel, too.
-    if let Some(second) = rest.first().filter(|_| extent < 4 * of.goal.workers) {
-        let name = format!("{first}_{second}");
-        let fuse = Fuse { outer: first.clone(), inner: second.clone(), name: Some(name.clone()) };
-        if draft.step(stage, fuse) {
-            target = name;
+/// The loops of a placed stage in which others may be computed: those of each level enclose those
+/// of the next. The outermost tiles are parallel.
+fn outer(of: &Pipeline, own: &Decided<'_>, open: &Open) -> Vec<PlannedLoop> {
+    let Decided { number, tiling, host, .. } = own;
+    let spatial = || open.axes().iter().filter(|axis| axis.role == Role::Spatial);
+    let is_large = of.dag.stages[*number].points() >= of.levels.worth_sharing as f64;
+    let is_shared = of.goal.workers > 1 && is_large && host.is_none();
+    let mut around: Vec<i64> = spatial().map(|axis| axis.extent).collect();
+    let mut loops: Vec<PlannedLoop> = Vec::new();
+    for (level, name) in LEVELS.into_iter().enumerate().skip(tiling.first) {
+        let is_parallel = of.levels.list.get(level).map(|l| &l.kind) == Some(&LevelKind::Parallel);
+        let mut trips = Vec::new();
+        for (dimension, axis) in spatial().enumerate() {
+            let size = tiling.tile(level).and_then(|tile| tile.get(dimension)).copied();
+            let extent = around[dimension];
+            let size = size.unwrap_or(extent).max(1);
+            if size >= extent {
+                continue;
+            }
+            around[dimension] = size;
+            let mut own = PlannedLoop::new(open.axis(axis), size, name);
+            // With few tiles in one dimension, those of the next are parallel, too.
+            if is_shared && is_parallel && (trips.is_empty() || is_few(&trips, of)) {
+                own.kind = LoopKind::Parallel;
+            }
+            trips.push((extent + size - 1) / size);
+            loops.push(own);
         }
     }
-    apply(draft, stage, Parallel { target })
+    loops
+}
+
+/// Whether the only loop so far has few iterations for all workers.
+fn is_few(trips: &[i64], of: &Pipeline) -> bool {
+    matches!(trips, [only] if *only < 4 * of.goal.workers)
 }

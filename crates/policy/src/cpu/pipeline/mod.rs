@@ -11,7 +11,6 @@
 //! exceeds the code size limit, one vector per step is used.
 
 mod decode;
-mod tiled_loops;
 
 use std::sync::Arc;
 

@@ -6,13 +6,11 @@ use tensorwright_schedule::access::Accesses;
 use tensorwright_schedule::nest::{Owner, Role};
 use tensorwright_schedule::placement::{reader_names, store_of};
 
-use super::steps::{lane_axis, most_vectors};
 use super::{Chain, RowStage};
+use crate::cpu::loops::row::{lane_axis, most_vectors};
+use crate::cpu::loops::stencil::MOST_TERMS;
 use crate::cpu::work::weight;
 use crate::stages::rows::{self, Limits, Rows, iterations};
-
-/// The maximum number of unrolled terms per vector of results.
-pub(crate) const MOST_TERMS: i64 = 25;
 
 /// Finds the chains among the unscheduled stages of a program. No stage is in two of them.
 pub(crate) fn find(draft: &ScheduleState, goal: &Goal<Cpu>) -> Vec<Chain> {
@@ -20,7 +18,9 @@ pub(crate) fn find(draft: &ScheduleState, goal: &Goal<Cpu>) -> Vec<Chain> {
         let stage = |name: &String| {
             let depth = if *name == of.root { of.depth } else { 0 };
             let in_tile = *name != of.root && is_window_of(draft, name, &of.root);
-            let vectors = if in_tile { 1 } else { most_vectors(&of.fused, name, depth, goal) };
+            let accesses = Accesses::of(&of.fused.nest, name).filter(|_| !in_tile);
+            let vectors =
+                accesses.map_or(1, |found| most_vectors(&of.fused.nest, &found, depth, goal));
             RowStage { name: name.clone(), vectors, in_tile }
         };
         let stages = of.stages.iter().map(stage).collect();

@@ -12,20 +12,17 @@
 //!
 //! No operator is known by name: [`find`] analyzes reads and fuses stages without recomputation.
 
+mod compute;
 mod find;
 mod knobs;
-mod phases;
-mod results;
-mod steps;
 
 use std::ops::Range;
 
 use crate::stages::sibling_fusion::Sibling;
 
-pub(crate) use find::{MOST_TERMS, find};
+pub(crate) use compute::compute;
+pub(crate) use find::find;
 pub(crate) use knobs::{ROWS, RowKnob, parameters};
-pub(crate) use phases::phases;
-pub(crate) use steps::{Row, compute, depth, in_registers, lane_axis, place};
 
 /// Stages that may be computed together, row by row.
 #[derive(Debug, Clone)]

@@ -10,8 +10,9 @@ use tensorwright_schedule::primitives::{
     Unroll, Vectorize,
 };
 
+use crate::cpu::loops::row::{Row, lane_axis, phases};
+use crate::cpu::loops::tile_alone;
 use crate::cpu::register_tile::{Along, register_tile};
-use crate::cpu::rows::{Row, lane_axis, phases};
 
 /// Rows longer than this, in bytes, are packed into panels: beyond it a column of a tile touches a
 /// page per row.
@@ -56,8 +57,10 @@ fn in_phases(
     goal: &Goal<Cpu>,
 ) -> bool {
     let is_phased = lane_axis(accesses, 0).is_some_and(|axis| phases(accesses, axis).is_some());
-    let row = &mut Row { draft, stage, at: "", depth: 0, vectors: 1, is_short: false, goal };
-    is_phased && row.schedule().is_ok()
+    is_phased
+        && tile_alone(draft, stage, |nest, open, at| {
+            Row { vectors: 1, is_short: false, at }.tiling(nest, open, goal)
+        })
 }
 
 /// Vectorizes the rows of a stage.
