@@ -10,7 +10,7 @@ use tensorwright_schedule::{Schedule, ScheduleState};
 use tensorwright_space::{Parameter, Point, Rejection};
 
 use crate::SpaceOptions;
-use crate::pipelines::PipelineSearch;
+use crate::pipelines::{PipelineSearch, Traffic};
 
 /// The scheduling policy of a kind of target, implemented by its goals.
 pub(crate) trait Policy {
@@ -26,8 +26,12 @@ pub(crate) trait Policy {
     /// A lower bound on the cycles of a program from its arithmetic and bytes.
     fn least_cycles(&self, program: &Program) -> f64;
 
-    /// The size of the last fast cache in bytes.
-    fn cache(&self) -> i64;
+    /// Whether a pipeline search may improve the default schedule of a program of `stages` stages;
+    /// `results` are the bytes of its results.
+    fn may_fuse_more(&self, stages: usize, schedule: &Traffic, results: f64) -> bool;
+
+    /// Whether a schedule of the same program that fuses other stages is better.
+    fn is_better(&self, new: &Traffic, old: &Traffic) -> bool;
 
     /// Prepares a program of several stages for pipeline search, with trained weights of the cost
     /// model.

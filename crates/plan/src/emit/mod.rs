@@ -122,10 +122,34 @@ impl<'a> Emitter<'a> {
         let plan = StagePlan { placement, tiling: Tiling::default() };
         self.placed[stage.0 as usize] = Some(Placed { plan, names: Vec::new(), rest });
         self.cut(stage, outer)?;
-        if let Placement::With(host) = placement {
-            let at = self.loop_name(host)?.to_owned();
-            let other = self.stages.name(host.stage).to_owned();
-            self.draft.apply(name, ComputeWith { other, at })?;
+        match placement {
+            Placement::With(host) => self.compute_with(stage, host),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fuses the loops of a stage with those of another: one of them moves to the other, depending
+    /// on what is between them.
+    fn compute_with(&mut self, stage: StageId, host: LoopRef) -> Result<(), ScheduleError> {
+        let at = self.loop_name(host)?.to_owned();
+        let shared = self.placed(host.stage).and_then(|host_of| {
+            host_of.plan.tiling.last_of(host.level).map(|at| host_of.names[..=at].to_vec())
+        });
+        let theirs = shared.unwrap_or_default();
+        let own = self.placed(stage).map(|own| own.names.iter().take(theirs.len()).cloned());
+        let own: Vec<String> = own.map_or_else(Vec::new, Iterator::collect);
+        let [name, other] = [stage, host.stage].map(|stage| self.stages.name(stage).to_owned());
+        let moved = self.draft.apply(&name, ComputeWith { other: other.clone(), at });
+        let back = own.last().cloned().map(|at| ComputeWith { other: name, at });
+        let (stage, names) = match (moved, back) {
+            (Ok(()), _) => (stage, theirs),
+            (Err(_), Some(back)) if self.draft.step(&other, back.clone()) => (host.stage, own),
+            (Err(refused), _) => return Err(refused),
+        };
+        // The shared loops belong to the stage that stayed.
+        if let Some(placed) = self.placed.get_mut(stage.0 as usize).and_then(Option::as_mut) {
+            let count = names.len().min(placed.names.len());
+            placed.names.splice(..count, names);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::SpaceOptions;
 use crate::cpu::pipeline::Pipeline;
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
-use crate::pipelines::PipelineSearch;
+use crate::pipelines::{PipelineSearch, Traffic};
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {
@@ -35,8 +35,12 @@ impl Policy for Goal<Cpu> {
         vectors.max(analysis.min_bytes as f64 / self.target.vector_bytes() as f64)
     }
 
-    fn cache(&self) -> i64 {
-        self.target.caches().l2
+    fn may_fuse_more(&self, stages: usize, schedule: &Traffic, results: f64) -> bool {
+        schedule.may_move_less(stages, results, self.target.caches().l2)
+    }
+
+    fn is_better(&self, new: &Traffic, old: &Traffic) -> bool {
+        new.moves_less(old, self.target.caches().l2)
     }
 
     fn pipeline(

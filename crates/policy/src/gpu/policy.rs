@@ -8,13 +8,17 @@ use tensorwright_pipeline::Weights;
 use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::nest::LoopNest;
 
+use super::cost::LAUNCH;
 use super::lowering::lowers;
 use super::pipeline::Pipeline;
 use super::rules;
 use super::sketch::GpuSketch;
 use crate::SpaceOptions;
-use crate::pipelines::PipelineSearch;
+use crate::pipelines::{PipelineSearch, Traffic};
 use crate::sketch::{Policy, Sketch};
+
+/// Programs with more stages are left to rules.
+const MOST_STAGES: usize = 128;
 
 impl Policy for Goal<Gpu> {
     fn sketch(&self, begun: ScheduleState, options: &SpaceOptions) -> Box<dyn Sketch> {
@@ -35,8 +39,25 @@ impl Policy for Goal<Gpu> {
         program.analysis().flops as f64 / lanes as f64
     }
 
-    fn cache(&self) -> i64 {
-        self.target.l2
+    fn may_fuse_more(&self, stages: usize, schedule: &Traffic, results: f64) -> bool {
+        match self.target.is_processor {
+            true => schedule.may_move_less(stages, results, self.target.l2),
+            false => (2..=MOST_STAGES).contains(&stages) && schedule.launches > 1,
+        }
+    }
+
+    /// Compares memory, arithmetic and launches, as if they followed each other. On processors
+    /// barriers cost more than launches (`ACROSS_BARRIERS` in `cost.rs`), so that bytes decide.
+    fn is_better(&self, new: &Traffic, old: &Traffic) -> bool {
+        if self.target.is_processor {
+            return new.moves_less(old, self.target.l2);
+        }
+        let lanes = self.target.units.saturating_mul(self.target.warp).max(1) as f64;
+        let cycles = |of: &Traffic| {
+            let memory = of.bytes / self.target.bytes_per_cycle();
+            memory + of.instructions / lanes + LAUNCH * of.launches as f64
+        };
+        new.launches < old.launches && cycles(new) < cycles(old)
     }
 
     /// The cost model is analytical and ignores weights.

@@ -6,13 +6,14 @@
 //! | `samples.rs` | [`Samples`]: the results of repeated searches |
 //! | `proposals.rs` | [`PipelineSchedules`]: the results of one search |
 //! | `begin.rs` | the common first steps of all schedules |
-//! | `fused.rs` | when the default schedule comes from a search |
+//! | `fused.rs`, `traffic.rs` | when the default schedule comes from a search |
 
 mod begin;
 mod fused;
 mod pipeline_search;
 mod proposals;
 mod samples;
+mod traffic;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub(crate) use fused::instead_of;
 pub use pipeline_search::PipelineSearch;
 pub use proposals::PipelineSchedules;
 pub use samples::Samples;
+pub(crate) use traffic::Traffic;
 
 /// States to try per requested schedule: some can be neither applied nor lowered.
 const TRIES: usize = 16;

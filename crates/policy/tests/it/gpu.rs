@@ -49,6 +49,28 @@ fn refusal(schedule: &Schedule, program: &Program, goal: &Goal) -> Option<String
     lowered.err().map(|error| format!("{error}\n{schedule}"))
 }
 
+/// Stages that are cheap to recompute share a launch; on processors, where barriers cost more than
+/// launches, they do not.
+#[test]
+fn stencils_share_launches() {
+    let stages = (1..=8).map(|n| {
+        let before = n - 1;
+        format!("  t{n}(y,x) = (t{before}(y,x) + t{before}(y+1,x+1) + t{before}(y,x+2)) / 3\n")
+    });
+    let text = format!("def f(float(H,W) t0) -> (t8) {{\n{}}}", stages.collect::<String>());
+    let module = Module::parse("f.tc", &text).unwrap();
+    let program = module.bind("f", [("H", 2000), ("W", 1500)]).unwrap();
+    let launches = |goal: &Goal| {
+        let schedule = default_schedule(&program, goal).unwrap();
+        assert_eq!(refusal(&schedule, &program, goal), None);
+        schedule.apply(canonical(&program)).unwrap().body.len()
+    };
+    assert!(launches(&goal()) <= 4, "{} launches", launches(&goal()));
+    let mut device = goal().target.gpu().unwrap().clone();
+    device.is_processor = true;
+    assert!(launches(&Goal::new(device.into())) > 4);
+}
+
 #[test]
 fn what_the_model_ranks_first_can_be_lowered() {
     let (program, goal) = (gemm(1024), goal());

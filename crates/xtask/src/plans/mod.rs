@@ -83,7 +83,8 @@ pub(crate) fn run(options: &PlansOptions) -> Result<ExitCode, String> {
         None => unused(&folder, &files),
         Some(_) => Vec::new(),
     };
-    let about = format!("{} programs on {} targets", cases.len(), targets.len());
+    let count: usize = files.iter().map(|file| file.plans.len()).sum();
+    let about = format!("{count} of {} programs", cases.len());
     if options.check {
         let is_same = check(&folder, &files, &unused, &cases)?;
         println!("plans: {about} in {} s", started.elapsed().as_secs());
@@ -97,8 +98,9 @@ pub(crate) fn run(options: &PlansOptions) -> Result<ExitCode, String> {
 
 /// The plans of all cases on all targets, computed by as many threads as there are processors.
 fn files(cases: &[Case], targets: &[PlanTarget]) -> Result<Vec<PlanFile>, String> {
+    let jobs = (0..cases.len()).flat_map(|case| (0..targets.len()).map(move |t| (case, t)));
     let mut jobs: Vec<(usize, usize)> =
-        (0..cases.len()).flat_map(|case| (0..targets.len()).map(move |t| (case, t))).collect();
+        jobs.filter(|(case, target)| targets[*target].has(cases[*case].suite)).collect();
     // The longest first, so that no thread ends much later than the others.
     jobs.sort_by_key(|(case, _)| std::cmp::Reverse(cases[*case].program.stages.len()));
     let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

@@ -1,5 +1,6 @@
 //! [`Plan`]: the untuned schedule of a program on a target, with its prediction.
 
+use tensorwright_lang::precision::Precision;
 use tensorwright_lang::program::Program;
 use tensorwright_machine::{Cpu, Goal, Gpu, GpuApi, Target};
 use tensorwright_policy::{DefaultSchedule, lower_options};
@@ -28,15 +29,23 @@ pub(super) struct PlanTarget {
     /// Follows the names of programs.
     suffix: &'static str,
     goal: Goal,
+    /// The suites; all if empty.
+    suites: &'static [&'static str],
 }
+
+/// The suites with programs that have other algorithms if rounding may change.
+const REWRITTEN: &[&str] = &["attention", "examples"];
 
 /// All targets.
 pub(super) fn targets() -> Result<Vec<PlanTarget>, String> {
     let ampere = Target::named("cuda:sm_80").map_err(|error| error.to_string())?;
-    let line = |folder, suffix, goal| PlanTarget { folder, suffix, goal };
+    let line = |folder, suffix, goal| PlanTarget { folder, suffix, goal, suites: &[] };
+    let avx2 = || Goal::new(Cpu::avx2().into());
+    let fast = line("avx2", ", fast", avx2().with_precision(Precision::Fast));
     Ok(vec![
-        line("avx2", ", 1 thread", Goal::new(Cpu::avx2().into())),
-        line("avx2", ", 2 threads", Goal::new(Cpu::avx2().into()).with_workers(2)),
+        line("avx2", ", 1 thread", avx2()),
+        line("avx2", ", 2 threads", avx2().with_workers(2)),
+        PlanTarget { suites: REWRITTEN, ..fast },
         line("cuda_sm_80", "", Goal::new(ampere)),
         line("opencl", "", Goal::new(opencl().into())),
     ])
@@ -64,6 +73,11 @@ fn opencl() -> Gpu {
 }
 
 impl PlanTarget {
+    /// Whether plans of a suite are kept.
+    pub(super) fn has(&self, suite: &str) -> bool {
+        self.suites.is_empty() || self.suites.contains(&suite)
+    }
+
     /// The name of a program's plan.
     pub(super) fn name(&self, program: &str) -> String {
         format!("{program}{}", self.suffix)

@@ -2,9 +2,12 @@
 
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_plan::levels::cpu::{AROUND, BLOCK, PACK, PANEL, ROW};
-use tensorwright_plan::{LoopKind, LoopRef, Placement, Plan, PlannedLoop, Stage, StageId, Stages};
+use tensorwright_plan::{
+    Level, LoopKind, LoopRef, Placement, Plan, PlannedLoop, Stage, StageId, Stages,
+};
 use tensorwright_schedule::{ScheduleError, ScheduleState};
 
+use super::row_reduction::RowReduction;
 use super::{Block, Shape, Unit, is_product_unit};
 use crate::cpu::fusion::{Body, Member, fuse};
 use crate::cpu::loops::row::Row;
@@ -75,7 +78,7 @@ impl BlockFusion<'_> {
     }
 
     /// A loop of the root.
-    pub(super) fn at(&self, level: tensorwright_plan::Level) -> LoopRef {
+    pub(super) fn at(&self, level: Level) -> LoopRef {
         LoopRef { stage: self.root, level }
     }
 
@@ -92,17 +95,16 @@ impl BlockFusion<'_> {
 
     /// The units from the last to the first: row chains, products, other stages.
     fn members(&self, outer: Vec<PlannedLoop>) -> Vec<Member> {
-        let Self { block, shape, .. } = self;
         let mut members = Vec::new();
-        for unit in block.units.iter().rev() {
-            let is_last = *unit.root(self.chains) == block.root;
+        for unit in self.block.units.iter().rev() {
+            let is_last = *unit.root(self.chains) == self.block.root;
             let place = match is_last {
                 true => (Placement::Root, outer.clone()),
                 false => (Placement::At(self.at(BLOCK)), Vec::new()),
             };
             match unit {
-                Unit::Chain(place_of) if !is_last || shape.tile == 1 => {
-                    members.extend(self.chain(&self.chains[*place_of], place));
+                Unit::Chain(number) if !is_last || self.shape.tile == 1 => {
+                    members.extend(self.chain(&self.chains[*number], place));
                 }
                 Unit::Group { root, reduction } if is_product_unit(self.draft, unit) => {
                     members.extend(self.member(root, place, self.product(reduction.as_ref())));
@@ -110,17 +112,20 @@ impl BlockFusion<'_> {
                 _ => members.extend(self.group(unit, place)),
             }
             if is_last {
-                members.extend(block.row_reductions.iter().filter_map(|reduction| {
-                    let (stage, found) = self.stages.named(&reduction.stage)?;
-                    let around = self.stages.get(self.root)?.axis(&block.row)?;
-                    let outer =
-                        blocks_of(found, usize::from(around.0), &reduction.terms, shape.rows);
-                    let placement = Placement::With(self.at(BLOCK));
-                    Some(Member { stage, placement, outer, body: self.product(None) })
-                }));
+                let reductions = self.block.row_reductions.iter();
+                members.extend(reductions.filter_map(|reduction| self.row_reduction(reduction)));
             }
         }
         members
+    }
+
+    /// A reduction over the rows of the root shares its loop over blocks.
+    fn row_reduction(&self, reduction: &RowReduction) -> Option<Member> {
+        let (stage, found) = self.stages.named(&reduction.stage)?;
+        let around = self.stages.get(self.root)?.axis(&self.block.row)?;
+        let outer = blocks_of(found, usize::from(around.0), &reduction.terms, self.shape.rows);
+        let placement = Placement::With(self.at(BLOCK));
+        Some(Member { stage, placement, outer, body: self.product(None) })
     }
 
     /// A chain goes row by row; blocks are parallel, not rows.
@@ -144,21 +149,16 @@ impl BlockFusion<'_> {
         let row = Row { vectors: VECTORS, is_short: false, at: self.at(BLOCK) };
         let member = |name: &String| {
             let (stage, found) = self.stages.named(name)?;
-            let axis = found.axis(&self.block.row);
-            let is_root = stage == self.root;
-            let tile = self.shape.tile;
-            let (placement, body) = match axis {
-                Some(row) if is_root && tile > 1 => {
-                    (place.0, Body::Stencil { row, rows: tile, sums })
+            let inside = |level| (Placement::At(self.at(level)), Vec::new());
+            let ((placement, outer), body) = match (stage == self.root, self.shape.tile) {
+                (true, 1) => (place.clone(), Body::Row(row)),
+                (false, 1) => (inside(BLOCK), Body::Row(row)),
+                (true, rows) => {
+                    let axis = found.axis(&self.block.row)?;
+                    (place.clone(), Body::Stencil { row: axis, rows, sums })
                 }
-                _ if tile > 1 => {
-                    let otherwise = Some(row);
-                    (Placement::At(self.at(PANEL)), Body::Registers { otherwise })
-                }
-                _ if is_root => (place.0, Body::Row(row)),
-                _ => (Placement::At(self.at(BLOCK)), Body::Row(row)),
+                (false, _) => (inside(PANEL), Body::Registers { otherwise: Some(row) }),
             };
-            let outer = if is_root { place.1.clone() } else { Vec::new() };
             Some(Member { stage, placement, outer, body })
         };
         unit.stages(self.chains).into_iter().rev().filter_map(member).collect()
