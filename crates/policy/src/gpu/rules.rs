@@ -3,7 +3,7 @@
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
-use tensorwright_schedule::nest::{Dim, Role};
+use tensorwright_schedule::nest::{Dim, LoopNest, Role, Store, for_each_store};
 use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis};
 
 use super::group::Group;
@@ -63,24 +63,55 @@ pub(crate) fn finish<'a>(
     groups: impl Iterator<Item = &'a Group>,
     goal: &Goal<Gpu>,
 ) {
-    for group in groups {
-        let tilings = rank::ranked(group, goal, TRIES);
-        let applies = |draft: &mut ScheduleState| {
-            tilings.iter().any(|tiling| {
-                let mut trial = draft.clone();
-                let fits = decode::launch(&mut trial, group, tiling).is_ok()
-                    && lowers(&trial.nest, &goal.target);
-                if fits {
-                    *draft = trial;
-                }
-                fits
-            })
-        };
-        if !applies(draft) {
-            let stages = group.epilogue_of.iter().chain([&group.root]);
-            stages.for_each(|stage| lines(draft, stage));
+    let groups: Vec<&Group> = groups.collect();
+    let begun = draft.clone();
+    let schedule = |draft: &mut ScheduleState, lowers: &dyn Fn(&ScheduleState, &Group) -> bool| {
+        groups.iter().for_each(|group| tile(draft, group, goal, lowers));
+    };
+    schedule(draft, &|trial, group| lowers(&only(&trial.nest, group), &goal.target));
+    // All of them together may be too much code.
+    if !lowers(&draft.nest, &goal.target) {
+        *draft = begun;
+        schedule(draft, &|trial, _| lowers(&trial.nest, &goal.target));
+    }
+}
+
+/// Schedules a group by the best of its tilings that can be lowered, or else by lines.
+fn tile(
+    draft: &mut ScheduleState,
+    group: &Group,
+    goal: &Goal<Gpu>,
+    lowers: &dyn Fn(&ScheduleState, &Group) -> bool,
+) {
+    for tiling in rank::ranked(group, goal, TRIES) {
+        let mut trial = draft.clone();
+        if decode::launch(&mut trial, group, &tiling).is_ok() && lowers(&trial, group) {
+            *draft = trial;
+            return;
         }
     }
+    let stages = group.epilogue_of.iter().chain([&group.root]);
+    stages.for_each(|stage| lines(draft, stage));
+}
+
+/// The loops of a group alone: a program may have a hundred others.
+fn only(nest: &LoopNest, group: &Group) -> LoopNest {
+    let stages = group.epilogue_of.iter().chain([&group.root]);
+    let names: Vec<&str> = stages.map(String::as_str).collect();
+    // Tiles and copies have derived names.
+    let is_own = |store: &Store| {
+        let name = nest.buffer(store.buffer).name.as_str();
+        names.iter().any(|own| {
+            name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let mut alone = nest.clone();
+    alone.body.retain(|node| {
+        let mut is_theirs = false;
+        for_each_store(std::slice::from_ref(node), &mut |store| is_theirs |= is_own(store));
+        is_theirs
+    });
+    alone
 }
 
 /// Gives every independent line of a stage a thread.
