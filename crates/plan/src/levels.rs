@@ -10,13 +10,13 @@ pub struct Level(u8);
 /// The levels of a kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Levels {
-    rows: &'static [(&'static str, &'static str)],
+    names: &'static [&'static str],
 }
 
 macro_rules! levels {
     ($($target:ident $module:ident $what:literal { $($level:ident $name:literal $doc:literal;)* })*) => {
         impl Levels {
-            $(#[doc = $what] pub const $target: Self = Self { rows: &[$(($name, $doc)),*] };)*
+            $(#[doc = $what] pub const $target: Self = Self { names: &[$($name),*] };)*
         }
         $(#[doc = $what] pub mod $module {
             use super::Level;
@@ -50,26 +50,9 @@ levels! {
 }
 
 impl Levels {
-    /// The levels, outermost first as a rule.
-    pub fn all(self) -> impl Iterator<Item = Level> {
-        (0..self.rows.len()).map(|place| Level(place as u8))
-    }
-
     /// The name of a level; empty if the target has no such level.
     #[must_use]
     pub fn name(self, level: Level) -> &'static str {
-        self.rows.get(usize::from(level.0)).map_or("", |(name, _)| name)
-    }
-
-    /// What the loops of a level are.
-    #[must_use]
-    pub fn summary(self, level: Level) -> &'static str {
-        self.rows.get(usize::from(level.0)).map_or("", |(_, what)| what)
-    }
-
-    /// The level with a name.
-    #[must_use]
-    pub fn find(self, name: &str) -> Option<Level> {
-        self.all().find(|level| self.name(*level) == name)
+        self.names.get(usize::from(level.0)).copied().unwrap_or_default()
     }
 }

@@ -22,13 +22,20 @@ pub struct StagePlan {
 /// A copy with one decision changed shares all others.
 ///
 /// ```
-/// use tensorwright_plan::{Placement, Plan, StageId, StagePlan, Tiling};
+/// use tensorwright_lang::Module;
+/// use tensorwright_plan::{Placement, Plan, StagePlan, Stages, Tiling};
+/// use tensorwright_schedule::canonical;
 ///
+/// let text = "def f(float(N) a) -> (c) { b(i) = 2 * a(i) \n c(i) = b(i) + 1 }";
+/// let program = Module::parse("f.tc", text)?.bind("f", [("N", 64)])?;
+/// let stages = Stages::of(&canonical(&program), ["b", "c"]);
+/// let (b, _) = stages.named("b").ok_or("no stage")?;
 /// let inline = StagePlan { placement: Placement::Inline, tiling: Tiling::default() };
 /// let empty = Plan::default();
-/// let one = empty.with(StageId(3), inline.clone());
-/// assert_eq!(one.get(StageId(3)), Some(&inline));
-/// assert!(empty.get(StageId(3)).is_none());
+/// let one = empty.with(b, inline.clone());
+/// assert_eq!(one.get(b), Some(&inline));
+/// assert!(empty.get(b).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Plan {

@@ -6,7 +6,7 @@ use tensorwright_schedule::placement::{reader_names, store_of};
 
 /// A stage, by its place in [`Stages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StageId(pub u32);
+pub struct StageId(pub(crate) u32);
 
 /// An axis of a stage, by its place among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,8 +27,6 @@ pub struct Stage {
     pub axes: Vec<Axis>,
     /// The stages among [`Stages`] that read it.
     pub readers: Vec<StageId>,
-    /// Whether a stage that is not among them reads it, or the caller.
-    pub has_other_readers: bool,
 }
 
 /// An axis of a stage: a loop of the program.
@@ -61,7 +59,6 @@ impl Stages {
             let readers = reader_names(nest, store.buffer);
             let ids = readers.iter().filter_map(|reader| id(reader));
             let ids: Vec<StageId> = ids.map(|place| StageId(place as u32)).collect();
-            let is_output = !nest.buffer(store.buffer).owner.is_kernel();
             let axis = |axis: tensorwright_schedule::access::Axis| Axis {
                 name: axis.name,
                 extent: axis.extent,
@@ -70,7 +67,6 @@ impl Stages {
             Some(Stage {
                 name: (*name).to_owned(),
                 axes: accesses.axes.into_iter().map(axis).collect(),
-                has_other_readers: is_output || ids.len() < readers.len(),
                 readers: ids,
             })
         };

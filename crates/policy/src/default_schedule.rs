@@ -19,8 +19,9 @@ const MOST_STAGES: usize = 24;
 
 /// The default schedule of a program. If the program has sums to tile, it is the best point of its
 /// search space by the cost model, otherwise the schedule by [rules](crate::cpu::rules). If that
-/// leaves large intermediate tensors in memory, a greedy pipeline search may replace it. The
-/// schedule applies to the program's canonical nest, and the result can be lowered.
+/// leaves large intermediate tensors in memory, or takes several launches, a greedy pipeline search
+/// may replace it. The schedule applies to the program's canonical nest, and the result can be
+/// lowered.
 ///
 /// ```
 /// use tensorwright_lang::Module;

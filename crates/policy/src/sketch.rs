@@ -1,6 +1,7 @@
 //! [`Policy`] and [`Sketch`]: the interface of a kind of target.
 
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
@@ -26,9 +27,12 @@ pub(crate) trait Policy {
     /// A lower bound on the cycles of a program from its arithmetic and bytes.
     fn least_cycles(&self, program: &Program) -> f64;
 
-    /// Whether a pipeline search may improve the default schedule of a program of `stages` stages;
-    /// `results` are the bytes of its results.
-    fn may_fuse_more(&self, stages: usize, schedule: &Traffic, results: f64) -> bool;
+    /// The numbers of stages of programs whose default schedules a pipeline search may improve.
+    fn searched_stages(&self) -> RangeInclusive<usize>;
+
+    /// Whether a pipeline search may improve a default schedule; `results` are the bytes of its
+    /// results.
+    fn may_fuse_more(&self, schedule: &Traffic, results: f64) -> bool;
 
     /// Whether a schedule of the same program that fuses other stages is better.
     fn is_better(&self, new: &Traffic, old: &Traffic) -> bool;

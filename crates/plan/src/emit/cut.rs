@@ -14,7 +14,7 @@ impl Emitter<'_> {
     /// # Errors
     /// If a primitive refuses.
     pub fn cut(&mut self, stage: StageId, loops: Vec<PlannedLoop>) -> Result<(), ScheduleError> {
-        let Some(mut placed) = self.placed[stage.0 as usize].take() else { return Ok(()) };
+        let Some(mut placed) = self.slot(stage)?.take() else { return Ok(()) };
         let is_partial = placed.plan.tiling.partial.is_some();
         let applied = if is_partial { with_partial(&loops) } else { loops.clone() };
         let mut names = vec![String::new(); applied.len()];
@@ -62,7 +62,7 @@ impl Emitter<'_> {
         placed.names.extend(names);
         placed.rest = rest;
         placed.plan.tiling.loops.extend(loops);
-        self.placed[stage.0 as usize] = Some(placed);
+        *self.slot(stage)? = Some(placed);
         Ok(())
     }
 

@@ -19,23 +19,23 @@ impl Emitter<'_> {
     /// If a primitive refuses.
     pub fn finish(mut self) -> Result<Plan, ScheduleError> {
         for stage in std::mem::take(&mut self.tiled) {
-            let Some(mut placed) = self.placed[stage.0 as usize].take() else { continue };
-            match placed.plan.tiling.partial {
-                Some(at) => self.partial(stage, &placed, at)?,
-                None => self.kinds(stage, &placed)?,
+            let Some(tiling) = self.placed(stage).map(|placed| placed.plan.tiling.clone()) else {
+                continue;
+            };
+            match tiling.partial {
+                Some(at) => self.partial(stage, &tiling, at)?,
+                None => self.kinds(stage)?,
             }
             let name = self.stages.name(stage);
             let mut reading = name.to_owned();
-            if let Some(level) = placed.plan.tiling.accumulate {
-                let place = placed.plan.tiling.last_of(level);
-                let at = place.and_then(|place| placed.names.get(place)).cloned();
-                self.draft.apply(name, CacheWrite { at: at.unwrap_or_default() })?;
+            if let Some(level) = tiling.accumulate {
+                let at = self.loop_name(LoopRef { stage, level })?;
+                self.draft.apply(name, CacheWrite { at })?;
                 reading = format!("{name}.tile");
             }
-            let mut packs = std::mem::take(&mut placed.plan.tiling.packs);
-            self.placed[stage.0 as usize] = Some(placed);
+            let mut packs = tiling.packs;
             packs.retain(|pack| self.pack(&reading, pack));
-            if let Some(placed) = &mut self.placed[stage.0 as usize] {
+            if let Some(placed) = self.slot(stage)? {
                 placed.plan.tiling.packs = packs;
             }
         }
@@ -50,13 +50,13 @@ impl Emitter<'_> {
     }
 
     /// Unrolls and vectorizes loops.
-    fn kinds(&mut self, stage: StageId, placed: &Placed) -> Result<(), ScheduleError> {
-        let stage = self.stages.name(stage);
-        for target in of_kind(placed, LoopKind::Unrolled) {
-            self.draft.apply(stage, Unroll { target })?;
+    fn kinds(&mut self, stage: StageId) -> Result<(), ScheduleError> {
+        let name = self.stages.name(stage);
+        for target in self.of_kind(stage, LoopKind::Unrolled) {
+            self.draft.apply(name, Unroll { target })?;
         }
-        for target in of_kind(placed, LoopKind::Vector) {
-            self.draft.apply(stage, Vectorize { target })?;
+        for target in self.of_kind(stage, LoopKind::Vector) {
+            self.draft.apply(name, Vectorize { target })?;
         }
         Ok(())
     }
@@ -65,22 +65,17 @@ impl Emitter<'_> {
     fn partial(
         &mut self,
         stage: StageId,
-        placed: &Placed,
+        tiling: &Tiling,
         at: LoopRef,
     ) -> Result<(), ScheduleError> {
         let name = self.stages.name(stage);
-        let tiling = &placed.plan.tiling;
-        let at = if at.stage == stage {
-            let place = tiling.last_of(at.level);
-            place.and_then(|place| placed.names.get(place)).cloned().unwrap_or_default()
-        } else {
-            self.loop_name(at)?.to_owned()
-        };
+        let at = self.loop_name(at)?;
         let Some(vector) = tiling.loops.iter().find(|l| l.kind == LoopKind::Vector) else {
             return Ok(());
         };
         let is_unrolled = |l: &&PlannedLoop| l.kind == LoopKind::Unrolled && l.axis == vector.axis;
-        let block = placed.names.last().cloned().unwrap_or_default();
+        let block = self.placed(stage).and_then(|placed| placed.names.last().cloned());
+        let block = block.unwrap_or_default();
         self.draft.apply(name, Rfactor { target: block.clone(), at })?;
         let partial = format!("{name}.rf");
         let mut target = block.clone();
@@ -94,8 +89,7 @@ impl Emitter<'_> {
             target = lanes;
         }
         // The rows of a tile are those of its partial results as well.
-        let rows: Vec<String> = of_kind(placed, LoopKind::Unrolled).collect();
-        for row in rows {
+        for row in self.of_kind(stage, LoopKind::Unrolled) {
             self.draft.apply(&partial, Unroll { target: row.clone() })?;
             self.draft.apply(name, Unroll { target: row })?;
         }
@@ -103,10 +97,15 @@ impl Emitter<'_> {
         self.draft.apply(name, Vectorize { target: block })
     }
 
+    /// The names of the loops of a kind of a stage.
+    fn of_kind(&self, stage: StageId, kind: LoopKind) -> Vec<String> {
+        self.placed(stage).map_or_else(Vec::new, |placed| of_kind(placed, kind).collect())
+    }
+
     /// Copies an operand into panels, contiguous along the lanes; returns whether that is possible.
     fn pack(&mut self, stage: &str, pack: &Pack) -> bool {
         let Pack { tensor, at, is_alone, along, width, lanes } = pack;
-        let Ok(at) = self.loop_name(*at).map(str::to_owned) else { return false };
+        let Ok(at) = self.loop_name(*at) else { return false };
         let nest = &self.draft.nest;
         let buffer = nest.buffers.iter().find(|buffer| buffer.name == *tensor);
         let Some(rank) = buffer.map(|buffer| buffer.shape.len()) else { return false };

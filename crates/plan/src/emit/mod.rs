@@ -12,7 +12,7 @@ use tensorwright_schedule::nest::LoopNest;
 use tensorwright_schedule::primitives::{ComputeAt, ComputeWith, Inline};
 use tensorwright_schedule::{Refusal, ScheduleError, ScheduleState};
 
-use crate::levels::Levels;
+use crate::levels::{Level, Levels};
 use crate::placement::{LoopRef, Placement};
 use crate::plan::{Plan, StagePlan};
 use crate::stages::{AxisId, StageId, Stages};
@@ -41,6 +41,11 @@ struct Placed {
 }
 
 impl Placed {
+    /// The name of the innermost loop of a level.
+    fn name_of(&self, level: Level) -> Option<&str> {
+        self.names.get(self.plan.tiling.last_of(level)?).map(String::as_str)
+    }
+
     /// The loop that it is computed in.
     fn around(&self) -> Option<LoopRef> {
         match self.plan.placement {
@@ -88,12 +93,6 @@ impl<'a> Emitter<'a> {
         self.draft
     }
 
-    /// The stages that plans are about.
-    #[must_use]
-    pub fn stages(&self) -> &'a Stages {
-        self.stages
-    }
-
     /// Places a stage and cuts its outer loops, in which other stages will be computed.
     ///
     /// # Errors
@@ -120,7 +119,7 @@ impl<'a> Emitter<'a> {
         let axis = |axis: Axis| Some((self.stages.get(stage)?.axis(&axis.name)?, axis.name));
         let rest = own.into_iter().filter_map(axis).collect();
         let plan = StagePlan { placement, tiling: Tiling::default() };
-        self.placed[stage.0 as usize] = Some(Placed { plan, names: Vec::new(), rest });
+        *self.slot(stage)? = Some(Placed { plan, names: Vec::new(), rest });
         self.cut(stage, outer)?;
         match placement {
             Placement::With(host) => self.compute_with(stage, host),
@@ -131,7 +130,7 @@ impl<'a> Emitter<'a> {
     /// Fuses the loops of a stage with those of another: one of them moves to the other, depending
     /// on what is between them.
     fn compute_with(&mut self, stage: StageId, host: LoopRef) -> Result<(), ScheduleError> {
-        let at = self.loop_name(host)?.to_owned();
+        let at = self.loop_name(host)?;
         let shared = self.placed(host.stage).and_then(|host_of| {
             host_of.plan.tiling.last_of(host.level).map(|at| host_of.names[..=at].to_vec())
         });
@@ -147,7 +146,7 @@ impl<'a> Emitter<'a> {
             (Err(refused), _) => return Err(refused),
         };
         // The shared loops belong to the stage that stayed.
-        if let Some(placed) = self.placed.get_mut(stage.0 as usize).and_then(Option::as_mut) {
+        if let Some(placed) = self.slot(stage)? {
             let count = names.len().min(placed.names.len());
             placed.names.splice(..count, names);
         }
@@ -155,7 +154,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn compute_at(&mut self, stage: &str, host: LoopRef) -> Result<(), ScheduleError> {
-        let at = self.loop_name(host)?.to_owned();
+        let at = self.loop_name(host)?;
         let consumer = self.stages.name(host.stage).to_owned();
         self.draft.apply(stage, ComputeAt { consumer, at })
     }
@@ -176,7 +175,7 @@ impl<'a> Emitter<'a> {
     /// If a primitive refuses.
     pub fn tile(&mut self, stage: StageId, tiling: Tiling) -> Result<(), ScheduleError> {
         let Tiling { loops, tails, accumulate, partial, packs } = tiling;
-        if let Some(placed) = self.placed.get_mut(stage.0 as usize).and_then(Option::as_mut) {
+        if let Some(placed) = self.slot(stage)? {
             let own = &mut placed.plan.tiling;
             (own.tails, own.accumulate, own.partial, own.packs) =
                 (tails, accumulate, partial, packs);
@@ -215,26 +214,15 @@ impl<'a> Emitter<'a> {
         if !is_placed {
             self.draft.nest = nest;
             self.draft.schedule.steps.truncate(steps);
-            self.placed[stage.0 as usize] = None;
+            let _ = self.slot(stage).map(Option::take);
         }
         is_placed
     }
 
-    /// Whether a stage has been placed.
-    #[must_use]
-    pub fn is_placed(&self, stage: StageId) -> bool {
-        self.placed(stage).is_some()
-    }
-
     /// The name of the innermost loop of a level of a placed stage.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn loop_name(&self, of: LoopRef) -> Result<&str, ScheduleError> {
-        let found = self.placed(of.stage).and_then(|placed| {
-            placed.names.get(placed.plan.tiling.last_of(of.level)?).map(String::as_str)
-        });
-        found.ok_or_else(|| {
+    fn loop_name(&self, of: LoopRef) -> Result<String, ScheduleError> {
+        let found = self.placed(of.stage).and_then(|placed| placed.name_of(of.level));
+        found.map(str::to_owned).ok_or_else(|| {
             let (stage, level) = (self.stages.name(of.stage), self.levels.name(of.level));
             Refusal::new(format!("`{stage}` has no loop of the level `{level}` yet")).into()
         })
@@ -245,6 +233,12 @@ impl<'a> Emitter<'a> {
     pub fn size_of(&self, of: LoopRef) -> Option<i64> {
         let tiling = &self.placed(of.stage)?.plan.tiling;
         Some(tiling.loops[tiling.last_of(of.level)?].size)
+    }
+
+    /// The decisions about a stage, which may be one of another program.
+    fn slot(&mut self, stage: StageId) -> Result<&mut Option<Placed>, ScheduleError> {
+        let unknown = || Refusal::new("the plan is about other stages").into();
+        self.placed.get_mut(stage.0 as usize).ok_or_else(unknown)
     }
 
     fn placed(&self, stage: StageId) -> Option<&Placed> {

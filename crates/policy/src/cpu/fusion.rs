@@ -50,7 +50,8 @@ pub(crate) fn fuse(
     goal: &Goal<Cpu>,
 ) -> Result<Plan, ScheduleError> {
     let emitter = Emitter::new(draft, stages, Levels::CPU);
-    let mut fusion = Fusion { emitter, stages, members, goal, is_tiled: vec![false; stages.len()] };
+    let is_tiled = vec![false; members.len()];
+    let mut fusion = Fusion { emitter, stages, members, goal, is_tiled };
     for at in 0..fusion.members.len() {
         fusion.place(at)?;
     }

@@ -7,6 +7,7 @@
 //! | `group.rs` | groups of stages that are tiled together, with their analysis |
 //! | `tiling.rs` | the scheduling decisions of a group |
 //! | `knobs/` | one file per kind of decision: its parameters, values, start, rules |
+//! | `fusion.rs` | stages that are computed together, as a plan |
 //! | `loops/` | the loops of a stage, by kind of stage: rows, products, stencils |
 //! | `rows/` | row-wise fusion: analysis, decisions, plans |
 //! | `blocks/` | blocks of rows: fused products, row chains and stencils |

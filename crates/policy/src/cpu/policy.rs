@@ -1,5 +1,6 @@
 //! CPU scheduling: the `Policy` implementation.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
@@ -12,7 +13,7 @@ use crate::SpaceOptions;
 use crate::cpu::pipeline::Pipeline;
 use crate::cpu::rules::complete;
 use crate::cpu::sketch::CpuSketch;
-use crate::pipelines::{PipelineSearch, Traffic};
+use crate::pipelines::{ON_PROCESSORS, PipelineSearch, Traffic};
 use crate::sketch::{Policy, Sketch};
 
 impl Policy for Goal<Cpu> {
@@ -35,8 +36,12 @@ impl Policy for Goal<Cpu> {
         vectors.max(analysis.min_bytes as f64 / self.target.vector_bytes() as f64)
     }
 
-    fn may_fuse_more(&self, stages: usize, schedule: &Traffic, results: f64) -> bool {
-        schedule.may_move_less(stages, results, self.target.caches().l2)
+    fn searched_stages(&self) -> RangeInclusive<usize> {
+        ON_PROCESSORS
+    }
+
+    fn may_fuse_more(&self, schedule: &Traffic, results: f64) -> bool {
+        schedule.may_move_less(results, self.target.caches().l2)
     }
 
     fn is_better(&self, new: &Traffic, old: &Traffic) -> bool {

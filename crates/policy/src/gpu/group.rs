@@ -37,6 +37,11 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Its stages: the reduction first.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = &String> {
+        self.epilogue_of.iter().chain([&self.root])
+    }
+
     /// The stage that is tiled.
     pub(crate) fn stage(&self) -> &str {
         self.epilogue_of.as_deref().unwrap_or(&self.root)

@@ -1,5 +1,6 @@
 //! GPU scheduling: the `Policy` implementation.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tensorwright_lang::program::Program;
@@ -14,7 +15,7 @@ use super::pipeline::Pipeline;
 use super::rules;
 use super::sketch::GpuSketch;
 use crate::SpaceOptions;
-use crate::pipelines::{PipelineSearch, Traffic};
+use crate::pipelines::{ON_PROCESSORS, PipelineSearch, Traffic};
 use crate::sketch::{Policy, Sketch};
 
 /// Programs with more stages are left to rules.
@@ -39,10 +40,14 @@ impl Policy for Goal<Gpu> {
         program.analysis().flops as f64 / lanes as f64
     }
 
-    fn may_fuse_more(&self, stages: usize, schedule: &Traffic, results: f64) -> bool {
+    fn searched_stages(&self) -> RangeInclusive<usize> {
+        if self.target.is_processor { ON_PROCESSORS } else { 2..=MOST_STAGES }
+    }
+
+    fn may_fuse_more(&self, schedule: &Traffic, results: f64) -> bool {
         match self.target.is_processor {
-            true => schedule.may_move_less(stages, results, self.target.l2),
-            false => (2..=MOST_STAGES).contains(&stages) && schedule.launches > 1,
+            true => schedule.may_move_less(results, self.target.l2),
+            false => schedule.launches > 1,
         }
     }
 

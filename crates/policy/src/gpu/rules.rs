@@ -3,7 +3,7 @@
 use tensorwright_machine::{Goal, Gpu};
 use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::Accesses;
-use tensorwright_schedule::nest::{Dim, LoopNest, Role, Store, for_each_store};
+use tensorwright_schedule::nest::{Dim, Role};
 use tensorwright_schedule::primitives::{Bind, Split, ThreadAxis};
 
 use super::group::Group;
@@ -11,6 +11,7 @@ use super::lowering::lowers;
 use super::rows::{self, Chain};
 use super::sketch::GpuSketch;
 use super::{cost, decode, rank, tensor};
+use crate::stages::only::only;
 use crate::stages::steps::{self, fuse_first};
 
 /// The threads per block of stages without tilings.
@@ -68,7 +69,7 @@ pub(crate) fn finish<'a>(
     let schedule = |draft: &mut ScheduleState, lowers: &dyn Fn(&ScheduleState, &Group) -> bool| {
         groups.iter().for_each(|group| tile(draft, group, goal, lowers));
     };
-    schedule(draft, &|trial, group| lowers(&only(&trial.nest, group), &goal.target));
+    schedule(draft, &|trial, group| lowers(&only(&trial.nest, group.stages()), &goal.target));
     // All of them together may be too much code.
     if !lowers(&draft.nest, &goal.target) {
         *draft = begun;
@@ -90,28 +91,7 @@ fn tile(
             return;
         }
     }
-    let stages = group.epilogue_of.iter().chain([&group.root]);
-    stages.for_each(|stage| lines(draft, stage));
-}
-
-/// The loops of a group alone: a program may have a hundred others.
-fn only(nest: &LoopNest, group: &Group) -> LoopNest {
-    let stages = group.epilogue_of.iter().chain([&group.root]);
-    let names: Vec<&str> = stages.map(String::as_str).collect();
-    // Tiles and copies have derived names.
-    let is_own = |store: &Store| {
-        let name = nest.buffer(store.buffer).name.as_str();
-        names.iter().any(|own| {
-            name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    };
-    let mut alone = nest.clone();
-    alone.body.retain(|node| {
-        let mut is_theirs = false;
-        for_each_store(std::slice::from_ref(node), &mut |store| is_theirs |= is_own(store));
-        is_theirs
-    });
-    alone
+    group.stages().for_each(|stage| lines(draft, stage));
 }
 
 /// Gives every independent line of a stage a thread.

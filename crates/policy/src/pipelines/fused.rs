@@ -23,12 +23,15 @@ pub(crate) fn instead_of(
     policy: &dyn Policy,
     schedule: &Schedule,
 ) -> Option<(Schedule, f64)> {
-    let canonical = canonical(program);
-    let old = traffic(&canonical, schedule)?;
-    let least = program.outputs.iter().map(|output| program.tensor(*output).bytes() as f64);
     let is_tensorized =
         schedule.steps.iter().any(|step| matches!(step.primitive, Primitive::Tensorize(_)));
-    if is_tensorized || !policy.may_fuse_more(program.stages.len(), &old, least.sum()) {
+    if is_tensorized || !policy.searched_stages().contains(&program.stages.len()) {
+        return None;
+    }
+    let canonical = canonical(program);
+    let old = traffic(&canonical, schedule)?;
+    let results = program.outputs.iter().map(|output| program.tensor(*output).bytes() as f64);
+    if !policy.may_fuse_more(&old, results.sum()) {
         return None;
     }
     let pipeline = policy.pipeline(program, None);

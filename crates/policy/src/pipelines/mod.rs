@@ -28,7 +28,7 @@ pub(crate) use fused::instead_of;
 pub use pipeline_search::PipelineSearch;
 pub use proposals::PipelineSchedules;
 pub use samples::Samples;
-pub(crate) use traffic::Traffic;
+pub(crate) use traffic::{ON_PROCESSORS, Traffic};
 
 /// States to try per requested schedule: some can be neither applied nor lowered.
 const TRIES: usize = 16;

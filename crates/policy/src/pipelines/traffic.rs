@@ -1,6 +1,7 @@
 //! [`Traffic`]: the memory traffic and the work of a schedule.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use tensorwright_schedule::StageMap;
 use tensorwright_schedule::nest::{
@@ -9,9 +10,10 @@ use tensorwright_schedule::nest::{
 use tensorwright_schedule::primitives::{loops_of, store_of};
 use tensorwright_schedule::stage_map::MappedStage;
 
-/// Programs with more stages are left to rules. In long chains of stencils many short rows cost
-/// more than bytes do, and [`Traffic::moves_less`] counts only bytes.
-const MOST_STAGES: usize = 24;
+/// The numbers of stages of programs for which processors search. Other programs are left to rules:
+/// in long chains of stencils many short rows cost more than bytes do, and
+/// [`Traffic::moves_less`] counts only bytes.
+pub(crate) const ON_PROCESSORS: RangeInclusive<usize> = 3..=24;
 
 /// A schedule that fuses more may move at most this fraction of the bytes.
 const LESS_MOVED: f64 = 0.75;
@@ -64,8 +66,8 @@ impl Traffic {
 
     /// Whether a processor may gain from a schedule that fuses more. Compulsory traffic is not worth
     /// a search.
-    pub(crate) fn may_move_less(&self, stages: usize, results: f64, cache: i64) -> bool {
-        (3..=MOST_STAGES).contains(&stages) && self.bytes >= results + 4.0 * cache as f64
+    pub(crate) fn may_move_less(&self, results: f64, cache: i64) -> bool {
+        self.bytes >= results + 4.0 * cache as f64
     }
 
     /// Whether far fewer bytes move than before, with little more computation.

@@ -3,6 +3,7 @@
 //! | where | what |
 //! | --- | --- |
 //! | `kinds.rs` | kinds of stages: data movement, recurrences, scatters |
+//! | `only.rs` | the part of a nest that computes some stages |
 //! | `operand.rs` | strides and footprints of operands |
 //! | `split.rs` | loops with their legal splits |
 //! | `rows.rs` | row-wise fusion |
@@ -11,6 +12,7 @@
 //! | `steps.rs` | common schedule steps |
 
 pub(crate) mod kinds;
+pub(crate) mod only;
 pub(crate) mod operand;
 pub(crate) mod ranks;
 pub(crate) mod rows;

@@ -1,11 +1,9 @@
 //! Finds stages to compute together in blocks of rows.
 
-use std::collections::BTreeSet;
-
 use tensorwright_machine::{Cpu, Goal};
 use tensorwright_schedule::ScheduleState;
 use tensorwright_schedule::access::{Access, Accesses, Axis};
-use tensorwright_schedule::nest::{BufferId, Owner, Role, for_each_store};
+use tensorwright_schedule::nest::{BufferId, Owner, Role};
 use tensorwright_schedule::placement::{reader_names, store_of, with_epilogues};
 use tensorwright_schedule::primitives::{ComputeAt, Split, Tail};
 
@@ -14,6 +12,7 @@ use super::steps::is_for_all;
 use super::{Block, SIZES, START, STENCIL_START, Shape, Unit, columns, is_product_unit, tiles};
 use crate::cpu::rows::Chain;
 use crate::stages::kinds::{is_in_order, is_movement, is_written_out};
+use crate::stages::only::only;
 
 /// The maximum size of an operand that every block reads again, in L2 caches.
 const PANELS: i64 = 4;
@@ -65,8 +64,10 @@ fn of_rows(
             continue;
         }
         let end = units.len().min(last + 1 + MOST_LATER);
-        // Attempts use a draft of these stages alone: a program may have a thousand others.
-        let alone = only(draft, chains, &units[first..end]);
+        // Attempts use a draft of these stages alone.
+        let stages = units[first..end].iter().flat_map(|unit| unit.stages(chains));
+        let nest = only(&draft.nest, stages);
+        let alone = ScheduleState { nest, schedule: draft.schedule.clone() };
         let (readers, later) = (&readers[first..=last], &units[last + 1..end]);
         let program = Stages { draft: &alone, chains, readers, later };
         if let Some(block) = block(&program, &units[first..=last], &taken, goal) {
@@ -85,22 +86,6 @@ struct Stages<'a> {
     chains: &'a [Chain],
     readers: &'a [Vec<String>],
     later: &'a [Unit],
-}
-
-/// A draft that contains only some units.
-fn only(draft: &ScheduleState, chains: &[Chain], units: &[Unit]) -> ScheduleState {
-    let stages = units.iter().flat_map(|unit| unit.stages(chains));
-    let stores = stages.filter_map(|stage| store_of(&draft.nest, stage));
-    let buffers: BTreeSet<BufferId> = stores.map(|store| store.buffer).collect();
-    let mut alone = draft.clone();
-    alone.nest.body.retain(|node| {
-        let mut is_theirs = false;
-        for_each_store(std::slice::from_ref(node), &mut |store| {
-            is_theirs |= buffers.contains(&store.buffer);
-        });
-        is_theirs
-    });
-    alone
 }
 
 /// The stages that read a stage.

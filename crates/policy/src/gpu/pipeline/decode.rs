@@ -102,13 +102,11 @@ fn rest(draft: &mut ScheduleState, of: &Pipeline, is_placed: impl Fn(&str) -> bo
         return;
     }
     let left = groups(draft, &crate::SpaceOptions::default());
-    let is_left = |group: &&Group| {
-        !group.epilogue_of.iter().chain([&group.root]).any(|stage| is_placed(stage))
-    };
+    let is_left = |group: &&Group| !group.stages().any(|stage| is_placed(stage));
     rules::finish(draft, left.tiled.iter().filter(is_left), &of.goal);
     let alone = left.tiled.iter().filter(|group| !is_left(group));
     // The reduction of an epilogue that already has threads gets its own.
-    let alone = alone.flat_map(|group| group.epilogue_of.iter().chain([&group.root]));
+    let alone = alone.flat_map(Group::stages);
     let fixed = left.fixed.iter().chain(alone).filter(|stage| !is_placed(stage));
     fixed.for_each(|stage| rules::lines(draft, stage));
 }
