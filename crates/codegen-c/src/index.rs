@@ -142,6 +142,10 @@ impl Emitter<'_> {
                 let args = [self.index(a)?, self.index(b)?];
                 Text::call(&self.helper(Helper::Max(self.width(atom))), args)
             }
+            Atom::Product(inner, factor) => {
+                let factor = Text::primary(self.variable(*factor)?.name.clone());
+                Text::binary(self.index(inner)?, "*", factor, Binding::Product)
+            }
             Atom::Value(value) => {
                 let value = self.expr(value)?;
                 match value.dtype {
@@ -207,6 +211,9 @@ impl Emitter<'_> {
             Atom::Mod(_, by) => Interval { lo: 0, hi: i128::from(*by) - 1 },
             Atom::Min(a, b) => self.bounds(a)?.least(self.bounds(b)?),
             Atom::Max(a, b) => self.bounds(a)?.greatest(self.bounds(b)?),
+            Atom::Product(inner, factor) => {
+                self.bounds(inner)?.times(self.atom_bounds(&Atom::Axis(*factor))?)
+            }
             // The upper half of `uint64` becomes negative.
             Atom::Value(value) => match value.dtype(&|id| self.nest.dtype(id)) {
                 DType::UInt64 => Interval::of_type(DType::Int64),

@@ -94,6 +94,9 @@ pub fn emit(nest: &LoweredNest) -> Result<CSource, EmitError> {
 pub fn emit_with(lowered: &LoweredNest, options: EmitOptions) -> Result<CSource, EmitError> {
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
+    if interface.is_sized() {
+        return Err(EmitError::Sized);
+    }
     let names = Names::of(nest, &interface);
     let mut emitter = Emitter::new(nest, &interface, &names, &plan, options, &C99);
     let mut functions = Vec::new();
@@ -119,6 +122,9 @@ pub fn emit_with(lowered: &LoweredNest, options: EmitOptions) -> Result<CSource,
 pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProgram, EmitError> {
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
+    if interface.is_sized() {
+        return Err(EmitError::Sized);
+    }
     if nest.launches.is_none() {
         return Err(EmitError::malformed("it was not lowered for a device"));
     }

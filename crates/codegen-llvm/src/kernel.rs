@@ -58,7 +58,8 @@ impl JitKernel {
     ///
     /// # Safety
     ///
-    /// - `buffers` holds the address of each parameter of the interface, in order. Each is valid for
+    /// - `buffers` holds the address of each parameter of the interface, in order, and then that of the
+    ///   [passed numbers](Interface::passed_numbers), if there are any. Each is valid for
     ///   the buffer's bytes, aligned to its elements and initialised if it is read; outputs are
     ///   valid for writes and overlap nothing.
     /// - `workspace` is valid for the bytes of [`Interface::workspace`] for the workers of the pool, is
@@ -100,7 +101,8 @@ impl JitKernel {
     }
 
     fn check(&self, buffers: &[*mut c_void]) -> Result<()> {
-        let (given, taken) = (buffers.len(), self.interface.parameters.len());
+        let numbers = usize::from(self.interface.passed_numbers().next().is_some());
+        let (given, taken) = (buffers.len(), self.interface.parameters.len() + numbers);
         if given == taken {
             return Ok(());
         }

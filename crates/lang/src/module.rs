@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, nearest};
 use crate::dtype::DType;
 use crate::hir;
 use crate::nonlinear;
-use crate::program::Program;
+use crate::program::{Program, SizeValue, SizedProgram};
 use crate::source::{Source, Span};
 use crate::syntax::{self, Expansion};
 
@@ -211,6 +211,19 @@ impl Module {
     ) -> Result<Program, Diagnostics> {
         self.def(def)?.bind(sizes)
     }
+
+    /// Binds a definition to sizes of which some vary: [`Module::def`] and [`Def::bind_sized`] in
+    /// one.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn bind_sized<N: Into<String>>(
+        &self,
+        def: &str,
+        sizes: impl IntoIterator<Item = (N, SizeValue)>,
+    ) -> Result<SizedProgram, Diagnostics> {
+        self.def(def)?.bind_sized(sizes)
+    }
 }
 
 impl<'m> Def<'m> {
@@ -224,6 +237,12 @@ impl<'m> Def<'m> {
     #[must_use]
     pub fn span(&self) -> Span {
         self.def.span
+    }
+
+    /// The checked definition.
+    #[cfg(test)]
+    pub(crate) fn hir(&self) -> &hir::Def {
+        self.def
     }
 
     /// The module that it belongs to.
@@ -310,6 +329,37 @@ impl<'m> Def<'m> {
             sizes.into_iter().map(|(name, value)| (name.into(), value)).collect();
         let Module { source, defs, .. } = self.module;
         bind::bind(source, defs, self.def, &sizes)
+            .map_err(|list| Diagnostics::new(source.clone(), list))
+    }
+
+    /// Binds the sizes to numbers or to ranges of values, and infers all ranges as functions of the
+    /// sizes that vary.
+    ///
+    /// ```
+    /// use tensorwright_lang::Module;
+    /// use tensorwright_lang::program::{SizeRange, SizeValue};
+    ///
+    /// let text = "def f(float(N) x) -> (y) { y(i) = x(i) + x(i+1) }";
+    /// let module = Module::parse("pairs.tc", text)?;
+    /// let n = SizeValue::Varies(SizeRange { least: 1, most: 4096, likely: 512, multiple: 1 });
+    /// let sized = module.bind_sized("f", [("N", n)])?;
+    /// assert_eq!(sized.shape(sized.general.outputs[0], &[100]), [99]);
+    /// assert_eq!(sized.conditions_text(), ["N >= 2"]);
+    /// assert!(sized.check(&[1]).is_err());
+    /// # Ok::<(), tensorwright_lang::diagnostic::Diagnostics>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Def::bind`] for the likely sizes; and sizes that cannot vary, because ranges are no
+    /// function of them that can be proven.
+    pub fn bind_sized<N: Into<String>>(
+        &self,
+        sizes: impl IntoIterator<Item = (N, SizeValue)>,
+    ) -> Result<SizedProgram, Diagnostics> {
+        let sizes: BTreeMap<String, SizeValue> =
+            sizes.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let Module { source, defs, .. } = self.module;
+        bind::bind_sized(source, defs, self.def, &sizes)
             .map_err(|list| Diagnostics::new(source.clone(), list))
     }
 }

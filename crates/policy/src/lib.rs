@@ -30,6 +30,7 @@ mod options;
 mod pipelines;
 mod rewriting;
 mod schedule_space;
+mod sized;
 mod sketch;
 mod stages;
 mod targets;
@@ -42,4 +43,5 @@ pub use pipelines::{
 };
 pub use rewriting::rewritings;
 pub use schedule_space::{Count, Pruning, ScheduleSpace};
+pub use sized::default_sized;
 pub use targets::lower_options;

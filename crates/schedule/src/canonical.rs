@@ -26,6 +26,7 @@
 //! apart by a number, `out.0`, `out.1`; the last one has the plain name.
 
 mod scatter;
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,13 +34,15 @@ use std::sync::Arc;
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{
-    AxisId, AxisKind, Combine, Expr, Index, Location, Program, Read, Rewrite, Scalar, Stage,
-    Tensor, TensorId,
+    AxisId, AxisKind, Combine, Expr, Index, Location, Program, Read, Rewrite, Scalar, SizedProgram,
+    Stage, Tensor, TensorId,
 };
 
 use crate::nest::{
-    Body, Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Size, StageId, Store, Table, Var,
+    Body, Bound, Buffer, BufferId, Loop, LoopNest, Node, Owner, Role, Size, StageId, Store, Table,
+    Var,
 };
+use source::Source;
 
 /// The canonical loop nest of a program.
 ///
@@ -47,6 +50,22 @@ use crate::nest::{
 /// have no tensor follow.
 #[must_use]
 pub fn canonical(program: &Program) -> LoopNest {
+    of_source(&mut Source::of(program))
+}
+
+/// The canonical loop nest of a program for a range of sizes. Loops have their largest numbers of
+/// iterations, and stores run where sizes say: see [`RunTimeNumber`](crate::nest::RunTimeNumber).
+///
+/// `None` if an extent overflows 64 bits.
+#[must_use]
+pub fn canonical_sized(program: &SizedProgram) -> Option<LoopNest> {
+    let mut source = Source::sized(program);
+    let nest = of_source(&mut source);
+    (!source.overflows).then_some(nest)
+}
+
+fn of_source(source: &mut Source<'_>) -> LoopNest {
+    let program = source.program;
     let names = version_names(program);
     let outputs: BTreeSet<TensorId> = program.outputs.iter().copied().collect();
     let owner = |id: TensorId| {
@@ -68,6 +87,7 @@ pub fn canonical(program: &Program) -> LoopNest {
         vars: Table::default(),
         parameters: program.input_ids().collect(),
         constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
+        numbers: Vec::new(),
         fixed: program.fixed.clone(),
         prepare: Body::default(),
         body: Body::default(),
@@ -84,8 +104,9 @@ pub fn canonical(program: &Program) -> LoopNest {
             nest.parameters.push(*output);
         }
     }
-    for stage in &program.stages {
-        add_stage(&mut nest, program, stage);
+    source.add_numbers(&mut nest);
+    for number in 0..program.stages.len() {
+        add_stage(&mut nest, source, number);
     }
     nest.own = Size::of(&nest);
     nest
@@ -120,21 +141,37 @@ pub(crate) fn element(buffer: BufferId, subscripts: Vec<Index>) -> Expr {
 }
 
 /// The loops of one stage: variables, extents, and the program's axes as functions of them.
-struct Axes {
+struct Axes<'a> {
     stage: StageId,
-    loops: Vec<(Var, i64, Role)>,
+    loops: Vec<AxisLoop>,
     values: Vec<Index>,
+    /// The variables of the sizes that vary.
+    sizes: &'a [Var],
 }
 
-impl Rewrite for &Axes {
+/// The loop of an axis.
+#[derive(Clone)]
+struct AxisLoop {
+    var: Var,
+    /// The largest number of iterations, and the number if that depends on sizes.
+    extent: i64,
+    count: Option<Index>,
+    role: Role,
+}
+
+impl Rewrite for &Axes<'_> {
     fn axis(&mut self, axis: AxisId) -> Option<Index> {
-        self.values.get(axis.0 as usize).cloned()
+        match axis.size() {
+            Some(size) => self.sizes.get(size).copied().map(Index::axis),
+            None => self.values.get(axis.0 as usize).cloned(),
+        }
     }
 }
 
-impl Axes {
-    fn of(nest: &mut LoopNest, stage: &Stage) -> Self {
-        let mut axes = Axes { stage: StageId(stage.output), loops: Vec::new(), values: Vec::new() };
+impl<'a> Axes<'a> {
+    fn of(nest: &mut LoopNest, source: &'a Source<'_>, number: usize) -> Self {
+        let stage = &source.program.stages[number];
+        let mut axes = Axes::new(stage.output, source);
         for (axis, id) in stage.axes.iter().zip((0..).map(AxisId)) {
             let scan = stage.scan.as_ref().filter(|scan| scan.axis == id);
             let role = match axis.kind {
@@ -143,39 +180,76 @@ impl Axes {
                 AxisKind::Reduce => Role::Reduce,
             };
             let var = nest.add_var(axis.name.clone());
-            axes.loops.push((var, axis.extent(), role));
+            let (extent, count) = source.extent(number, id);
+            axes.loops.push(AxisLoop { var, extent, count, role });
+            let (lo, hi) = source.ends(number, id);
             // Loops count up: one that goes backwards starts at the end.
             let value = match scan.is_some_and(|scan| scan.backwards) {
-                true => Index::constant(axis.hi - 1).sub(&Index::axis(var)),
-                false => Index::axis(var).add(&Index::constant(axis.lo)),
+                true => hi.add(&Index::constant(-1)).and_then(|last| last.sub(&Index::axis(var))),
+                false => Index::axis(var).add(&lo),
             };
             axes.values.push(value.unwrap_or_else(|| Index::axis(var)));
         }
         axes
     }
 
-    fn spatial(&self) -> Vec<Index> {
-        let spatial = self.loops.iter().zip(&self.values);
-        spatial.filter(|((.., role), _)| *role != Role::Reduce).map(|(_, v)| v.clone()).collect()
+    /// No loops yet.
+    fn new(buffer: BufferId, source: &'a Source<'_>) -> Self {
+        let stage = StageId(buffer);
+        Axes { stage, loops: Vec::new(), values: Vec::new(), sizes: &source.vars }
     }
 
-    fn around(&self, store: Store) -> Node {
-        self.loops.iter().rev().fold(Node::Store(store), |node, (var, extent, role)| {
-            Node::Loop(Loop::new(*var, *extent, *role, vec![node]).of(self.stage))
+    /// Loops over all elements of a buffer.
+    fn over(
+        nest: &mut LoopNest,
+        source: &'a Source<'_>,
+        buffer: BufferId,
+        names: &[String],
+    ) -> Self {
+        let mut axes = Axes::new(buffer, source);
+        for (dimension, name) in names.iter().enumerate() {
+            let var = nest.add_var(name.clone());
+            let buffer = nest.buffer(buffer);
+            let extent = buffer.shape.get(dimension).copied().unwrap_or(1);
+            let count = buffer.run_time.as_ref().and_then(|shape| shape.extents.get(dimension));
+            let count = count.filter(|count| count.as_constant().is_none()).cloned();
+            axes.loops.push(AxisLoop { var, extent, count, role: Role::Spatial });
+            axes.values.push(Index::axis(var));
+        }
+        axes
+    }
+
+    fn spatial(&self) -> Vec<Index> {
+        let spatial = self.loops.iter().zip(&self.values);
+        spatial.filter(|(l, _)| l.role != Role::Reduce).map(|(_, v)| v.clone()).collect()
+    }
+
+    fn around(&self, mut store: Store) -> Node {
+        for AxisLoop { var, count, role, .. } in &self.loops {
+            let last = count.as_ref().and_then(|count| count.add(&Index::constant(-1)));
+            let index = last.and_then(|last| last.sub(&Index::axis(*var)));
+            let term = *role == Role::Reduce;
+            store.domain.extend(index.map(|index| Bound { index, padding: false, term }));
+        }
+        self.loops.iter().rev().fold(Node::Store(store), |node, l| {
+            let mut made = Loop::new(l.var, l.extent, l.role, vec![node]).of(self.stage);
+            made.is_sized = l.count.is_some();
+            Node::Loop(made)
         })
     }
 }
 
-fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
+fn add_stage(nest: &mut LoopNest, source: &Source<'_>, number: usize) {
+    let stage = &source.program.stages[number];
     if !stage.scatter.is_empty() {
-        scatter::add_stage(nest, program, stage);
+        scatter::add_stage(nest, source, number);
         return;
     }
-    let tensor = program.tensor(stage.output);
-    if let Some(base) = stage.base.filter(|_| !covers(program, stage)) {
-        copy_base(nest, stage.output, base);
+    let tensor = source.program.tensor(stage.output);
+    if let Some(base) = stage.base.filter(|_| !source.covers(number)) {
+        copy_base(nest, source, stage.output, base);
     }
-    let axes = Axes::of(nest, stage);
+    let axes = Axes::of(nest, source, number);
     // Binding refuses programs whose index arithmetic could overflow.
     let value = stage.body.rewrite(&mut &axes).unwrap_or_else(|| stage.body.clone());
     let mut store = Store::new(stage.output, axes.spatial(), value);
@@ -196,7 +270,7 @@ fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
                 nest.body.push(axes.around(store));
             } else {
                 store.value = widen(store.value, tensor.dtype, dtype);
-                add_narrow(nest, stage, &axes, store, dtype);
+                add_narrow(nest, source, number, &axes, store);
             }
         }
     }
@@ -208,12 +282,20 @@ fn widen(value: Expr, from: DType, to: DType) -> Expr {
 
 /// A reduction in a type that is too narrow to accumulate in: a stage `out.sum` in the wider type,
 /// then a stage that converts.
-fn add_narrow(nest: &mut LoopNest, stage: &Stage, axes: &Axes, mut store: Store, wide: DType) {
+fn add_narrow(
+    nest: &mut LoopNest,
+    source: &Source<'_>,
+    number: usize,
+    axes: &Axes<'_>,
+    mut store: Store,
+) {
+    let stage = &source.program.stages[number];
+    let wide = source.program.tensor(stage.output).dtype.computed_in();
     let sum = wide_sum(nest, stage, wide);
     store.buffer = sum;
-    let axes = Axes { stage: StageId(sum), loops: axes.loops.clone(), values: Vec::new() };
+    let axes = Axes { loops: axes.loops.clone(), ..Axes::new(sum, source) };
     nest.body.push(axes.around(store));
-    convert(nest, stage, sum);
+    convert(nest, source, number, sum);
 }
 
 /// A buffer like the result of a stage in a wider type.
@@ -224,37 +306,25 @@ fn wide_sum(nest: &mut LoopNest, stage: &Stage, wide: DType) -> BufferId {
 }
 
 /// The stage that converts sums to the type of the result.
-fn convert(nest: &mut LoopNest, stage: &Stage, sum: BufferId) {
+fn convert(nest: &mut LoopNest, source: &Source<'_>, number: usize, sum: BufferId) {
+    let stage = &source.program.stages[number];
     let narrow = nest.dtype(stage.output);
-    let convert = Axes::of(nest, stage);
+    let convert = Axes::of(nest, source, number);
     let spatial = Axes {
-        stage: StageId(stage.output),
-        loops: convert.loops.iter().copied().filter(|(.., r)| *r == Role::Spatial).collect(),
+        loops: convert.loops.iter().filter(|l| l.role == Role::Spatial).cloned().collect(),
         values: convert.spatial(),
+        ..Axes::new(stage.output, source)
     };
     let value = Expr::Cast(narrow, Box::new(element(sum, spatial.values.clone())));
     let store = Store::new(stage.output, spatial.values.clone(), value);
     nest.body.push(spatial.around(store));
 }
 
-/// Whether a stage writes every element of its tensor.
-fn covers(program: &Program, stage: &Stage) -> bool {
-    let shape = &program.tensor(stage.output).shape;
-    stage
-        .axes_of(AxisKind::Spatial)
-        .zip(shape)
-        .all(|((_, axis), extent)| axis.lo == 0 && axis.hi == *extent)
-}
-
 /// Copies the earlier version of a tensor if a stage writes only a part of it.
-fn copy_base(nest: &mut LoopNest, output: BufferId, base: BufferId) {
-    let shape = nest.buffer(output).shape.clone();
-    let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
-    let subscripts: Vec<Index> = vars.iter().map(|var| Index::axis(*var)).collect();
-    let store = Store::new(output, subscripts.clone(), element(base, subscripts));
-    let loops = vars.iter().zip(&shape).rev();
-    let node = loops.fold(Node::Store(store), |node, (var, extent)| {
-        Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(StageId(output)))
-    });
-    nest.body.push(node);
+fn copy_base(nest: &mut LoopNest, source: &Source<'_>, output: BufferId, base: BufferId) {
+    let rank = nest.buffer(output).shape.len();
+    let names: Vec<String> = (0..rank).map(|d| format!("d{d}")).collect();
+    let axes = Axes::over(nest, source, output, &names);
+    let store = Store::new(output, axes.values.clone(), element(base, axes.values.clone()));
+    nest.body.push(axes.around(store));
 }

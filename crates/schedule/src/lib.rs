@@ -37,7 +37,7 @@ mod window;
 pub mod words;
 pub mod workspace;
 
-pub use canonical::canonical;
+pub use canonical::{canonical, canonical_sized};
 pub use interface::Interface;
 pub use lower::{
     DeviceLimits, LowerError, LowerOptions, LoweredNest, lower, lower_traced, lower_with,

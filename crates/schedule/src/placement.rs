@@ -111,7 +111,7 @@ fn is_clamped(index: &Index, axis: Var) -> bool {
         [term] if term.coefficient == 1 => match &term.atom {
             Atom::Axis(own) => *own == axis,
             Atom::Min(a, b) | Atom::Max(a, b) => limited(a, b),
-            Atom::Div(..) | Atom::Mod(..) | Atom::Value(_) => false,
+            Atom::Div(..) | Atom::Mod(..) | Atom::Product(..) | Atom::Value(_) => false,
         },
         _ => false,
     }

@@ -78,7 +78,8 @@ impl WorkspaceLayout {
         mark_private(nest.prepare.iter().chain(&nest.body), false, &mut private);
         let lives = lives(nest);
         let tenant = |(place, buffer): (usize, &Buffer)| {
-            let is_ours = buffer.memory == Some(Memory::Workspace);
+            // Buffers whose extents depend on sizes come behind, see `lower/slots.rs`.
+            let is_ours = buffer.memory == Some(Memory::Workspace) && buffer.run_time.is_none();
             // An unused buffer needs no memory.
             let (life, bytes) = match lives[place] {
                 Some(life) => (life, padded(buffer.bytes())),
@@ -327,6 +328,7 @@ mod tests {
             vars: Table::default(),
             parameters: Vec::new(),
             constants: Vec::new(),
+            numbers: Vec::new(),
             fixed: Vec::new(),
             prepare: Shared::default(),
             body: Shared::default(),

@@ -56,8 +56,8 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder,
-    LoweredProgram, NotLowered, Oracle, Outputs, Place, Verification, allow_for_rewriting,
-    compilations,
+    LoweredProgram, NotLowered, Oracle, Outputs, Place, SizedBuilder, SizedKernel, SizedLoops,
+    SizedProgram, Verification, allow_for_rewriting, compilations,
 };
 pub use module::{Def, Module};
 pub use program::{Inputs, Program};

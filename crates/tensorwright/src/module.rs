@@ -147,6 +147,10 @@ impl Module {
 }
 
 impl<'m> Def<'m> {
+    pub(crate) fn inner(&self) -> &tensorwright_lang::Def<'m> {
+        &self.inner
+    }
+
     /// The name.
     #[must_use]
     pub fn name(&self) -> &'m str {

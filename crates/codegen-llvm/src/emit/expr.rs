@@ -268,6 +268,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         expr.walk_reads(&mut |read| {
             fine &= read.checked.is_empty()
                 && self.buffer(read.tensor).is_ok_and(|buffer| {
+                    if buffer.run_time.is_some() {
+                        return buffer.holds(&read.subscripts, &self.frame.ranges);
+                    }
                     let elements = i128::from(buffer.elements());
                     let in_memory =
                         |offset: Index| self.frame.ranges.interval(&offset).within(0, elements);

@@ -11,14 +11,17 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType as _};
 use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerValue};
+use tensorwright_lang::program::Index;
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::nest::{BufferId, Memory, Node, Ranges, Var};
-use tensorwright_schedule::workspace::{WorkspaceLayout, WorkspaceOffset};
-use tensorwright_schedule::{Interface, LoweredNest};
+use tensorwright_schedule::nest::{
+    BufferId, Memory, Node, NumberSource, Ranges, RunTimeNumber, Var,
+};
+use tensorwright_schedule::workspace::{ALIGNMENT, WorkspaceLayout, WorkspaceOffset};
+use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
 use super::hoist::Level;
 use super::ir::{Ir, defect};
-use super::{Emitter, memory};
+use super::{Active, Emitter, memory};
 use crate::error::{Error, Result};
 
 /// A function under construction.
@@ -71,7 +74,7 @@ pub(super) struct Exported<'ctx> {
     pub(super) function: FunctionValue<'ctx>,
     /// The caller's list of buffers.
     pub(super) list: PointerValue<'ctx>,
-    /// The positions of buffers in the list.
+    /// The positions of buffers in the list; those of run-time numbers follow.
     pub(super) positions: HashMap<BufferId, usize>,
     environment: Environment<'ctx>,
 }
@@ -89,7 +92,7 @@ pub(super) fn kernel<'ctx>(
         Function::Compute => &nest.body,
     };
     let exported = Exported::new(&ir, interface, function)?;
-    let frame = Frame::new(exported.function, exported.environment, Ranges::default());
+    let frame = Frame::new(exported.function, exported.environment, nest.ranges());
     let plan = WorkspaceLayout::of(lowered);
     let mut emitter = Emitter { ir, nest, interface, plan, frame, last: Vec::new(), operations: 0 };
     emitter.ir.target.annotate(exported.function);
@@ -123,6 +126,31 @@ impl<'ctx> Exported<'ctx> {
         Ok(Self { function, list, positions, environment })
     }
 
+    /// Loads the run-time numbers that callers pass: the last entry of the list points to them.
+    pub(super) fn numbers(
+        &self,
+        ir: &Ir<'_, 'ctx>,
+        list: PointerValue<'ctx>,
+        nest: &LoopNest,
+    ) -> Result<Vec<(Var, IntValue<'ctx>)>> {
+        let passed: Vec<Var> =
+            nest.numbers.iter().filter(|n| n.is_passed()).map(|n| n.var).collect();
+        if passed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pointer = ir.context.ptr_type(AddressSpace::default());
+        let last = ir.i64(self.positions.len() as i64);
+        let slot = memory::element_address(ir, pointer.into(), list, last)?;
+        let numbers = ir.builder.build_load(pointer, slot, "")?.into_pointer_value();
+        let kind = ir.context.i64_type();
+        let load = |(position, var): (usize, Var)| {
+            let position = ir.i64(position as i64);
+            let address = memory::element_address(ir, kind.into(), numbers, position)?;
+            Ok((var, ir.builder.build_load(kind, address, "")?.into_int_value()))
+        };
+        passed.into_iter().enumerate().map(load).collect()
+    }
+
     /// Loads a buffer's address from the list.
     pub(super) fn load(
         &self,
@@ -135,6 +163,12 @@ impl<'ctx> Exported<'ctx> {
         let slot = memory::element_address(ir, pointer.into(), list, ir.i64(*position as i64))?;
         Ok(ir.builder.build_load(pointer, slot, "")?.into_pointer_value())
     }
+}
+
+/// The number that is the end of the part of the workspace whose size depends on sizes.
+pub(super) fn run_time_end(nest: &LoopNest) -> Option<Var> {
+    let is_end = |number: &&RunTimeNumber| matches!(number.source, NumberSource::End { .. });
+    nest.numbers.iter().filter(is_end).map(|number| number.var).next_back()
 }
 
 /// Declares `void name(buffers.., variables.., workspace, private, error, pool, begin, end)`.
@@ -266,6 +300,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
         for id in &captures.buffers {
             args.push(exported.load(&self.ir, exported.list, *id)?.into());
         }
+        for (var, value) in exported.numbers(&self.ir, exported.list, self.nest)? {
+            captures.vars.push(var);
+            args.push(value.into());
+        }
         args.extend(exported.environment.arguments(&self.ir));
         let name = exported.function.get_name().to_string_lossy();
         let inner = self.body(&format!("{name}.body"), nodes, &captures)?;
@@ -283,9 +321,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let here = self.block()?;
         let function = declare_inner(&self.ir, name, captures);
         self.describe(function, captures)?;
-        let frame = Frame::enter(&self.ir, function, captures, Ranges::default())?;
+        let frame = Frame::enter(&self.ir, function, captures, self.nest.ranges())?;
         let outer = std::mem::replace(&mut self.frame, frame);
         self.open_level()?;
+        self.at_level(0, Self::computed_numbers)?;
         self.nodes(nodes)?;
         self.ir.builder.build_return(None)?;
         self.close_level();
@@ -303,7 +342,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
         self.ir.target.annotate(function);
         for (number, id) in (0..).zip(&captures.buffers) {
             let place = AttributeLoc::Param(number);
-            let bytes = u64::try_from(self.buffer(*id)?.bytes()).unwrap_or(0);
+            let buffer = self.buffer(*id)?;
+            // A part of a larger tensor: only its first element is known to be there.
+            let bytes = if buffer.run_time.is_some() { 1 } else { buffer.bytes() };
+            let bytes = u64::try_from(bytes).unwrap_or(0);
             self.ir.attribute(function, place, "noalias", 0);
             self.ir.attribute(function, place, "nonnull", 0);
             self.ir.attribute(function, place, "noundef", 0);
@@ -320,6 +362,44 @@ impl<'ctx> Emitter<'_, 'ctx> {
         Ok(())
     }
 
+    /// Computes the run-time numbers that follow from others, at the start of a function.
+    fn computed_numbers(&mut self) -> Result<()> {
+        for number in &self.nest.numbers {
+            let value = match &number.source {
+                NumberSource::Size(_) | NumberSource::Stride(..) => continue,
+                NumberSource::Product(factors) => self.product(factors)?,
+                NumberSource::End { start, bytes, extents } => {
+                    let start = self.scalar_index(start, Active::SCALAR)?;
+                    let elements = self.product(extents)?;
+                    let bytes = self.ir.builder.build_int_mul(elements, self.ir.i64(*bytes), "")?;
+                    let end = self.ir.builder.build_int_add(start, bytes, "")?;
+                    let above = self.ir.i64(ALIGNMENT - 1);
+                    let above = self.ir.builder.build_int_add(end, above, "")?;
+                    self.ir.builder.build_and(above, self.ir.i64(-ALIGNMENT), "")?
+                }
+            };
+            self.frame.vars.insert(number.var, Variable { value, level: 0 });
+        }
+        if let Some(end) = run_time_end(self.nest) {
+            let shared = Index::constant(self.plan.size.shared_bytes);
+            let start = Index::axis(end).add(&shared);
+            let start = start.ok_or_else(|| defect("a workspace that overflows"))?;
+            let bytes = self.scalar_index(&start, Active::SCALAR)?;
+            let byte = self.ir.context.i8_type().into();
+            let workspace = self.frame.environment.workspace;
+            self.frame.environment.private =
+                memory::element_address(&self.ir, byte, workspace, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn product(&mut self, factors: &[Index]) -> Result<IntValue<'ctx>> {
+        factors.iter().try_fold(self.ir.i64(1), |product, factor| {
+            let factor = self.scalar_index(factor, Active::SCALAR)?;
+            Ok(self.ir.builder.build_int_mul(product, factor, "")?)
+        })
+    }
+
     /// The address of a buffer.
     pub(super) fn pointer(&mut self, id: BufferId) -> Result<PointerValue<'ctx>> {
         if let Some(pointer) = self.frame.buffers.get(&id) {
@@ -327,6 +407,20 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
         match self.buffer(id)?.memory {
             Some(Memory::Stack | Memory::Shared) => self.stack_buffer(id),
+            Some(Memory::Workspace) if self.buffer(id)?.run_time.is_some() => {
+                let start = self.buffer(id)?.run_time.as_ref().and_then(|s| s.start.clone());
+                let start = start.ok_or_else(|| defect("a buffer without a place"))?;
+                let start = start.add(&Index::constant(self.plan.size.shared_bytes));
+                let start = start.ok_or_else(|| defect("a workspace that overflows"))?;
+                let workspace = self.frame.environment.workspace;
+                let pointer = self.at_level(0, |emitter| {
+                    let bytes = emitter.scalar_index(&start, Active::SCALAR)?;
+                    let byte = emitter.ir.context.i8_type().into();
+                    memory::element_address(&emitter.ir, byte, workspace, bytes)
+                })?;
+                self.frame.buffers.insert(id, pointer);
+                Ok(pointer)
+            }
             Some(Memory::Workspace) => {
                 let Environment { workspace, private, .. } = self.frame.environment;
                 let (part, bytes) = match self.plan.offset(id) {

@@ -153,6 +153,10 @@ impl<'ctx> Emitter<'_, 'ctx> {
             Atom::Min(a, b) | Atom::Max(a, b) => {
                 Ok(self.index_level(a)?.zip(self.index_level(b)?).map(|(a, b)| a.max(b)))
             }
+            Atom::Product(inner, factor) => {
+                let factor = self.atom_level(&Atom::Axis(*factor))?;
+                Ok(self.index_level(inner)?.zip(factor).map(|(a, b)| a.max(b)))
+            }
             Atom::Value(_) => Ok(None),
         }
     }

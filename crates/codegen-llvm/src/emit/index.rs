@@ -160,6 +160,11 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 let is_min = matches!(atom, Atom::Min(..));
                 self.ir.uniform_intrinsic(if is_min { "llvm.smin" } else { "llvm.smax" }, x, y)
             }
+            Atom::Product(inner, factor) => {
+                let factor = self.atom(&Atom::Axis(*factor), active)?;
+                let inner = self.index(inner, active)?;
+                self.ir.binary(InstructionOpcode::Mul, inner, factor)
+            }
             Atom::Value(expr) => {
                 let dtype = self.dtype(expr);
                 let value = self.expr(expr, active)?;

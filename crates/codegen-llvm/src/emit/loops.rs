@@ -5,9 +5,9 @@ use inkwell::values::{BasicValue as _, IntValue};
 use tensorwright_lang::program::Index;
 use tensorwright_schedule::nest::{Guard, Loop, LoopKind, Memory, Node, Prefetch};
 
-use super::Emitter;
 use super::function::Variable;
 use super::ir::defect;
+use super::{Active, Emitter};
 use crate::error::{Error, Result};
 
 impl<'ctx> Emitter<'_, 'ctx> {
@@ -28,7 +28,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         match inner.kind {
             // Run sequentially, blocks, threads and tensor operations of a device compute the same.
             LoopKind::Serial | LoopKind::Block(_) | LoopKind::Thread(_) | LoopKind::Tensor => {
-                let (begin, end) = (self.ir.i64(0), self.ir.i64(inner.extent));
+                let (begin, end) = self.span(inner)?;
                 self.iterate(inner, begin, end)
             }
             LoopKind::Parallel => self.parallel(inner),
@@ -36,6 +36,15 @@ impl<'ctx> Emitter<'_, 'ctx> {
                 Err(Error::Build("the loop nest is not lowered".into()))
             }
         }
+    }
+
+    /// The first value of a loop's variable, and one past the last.
+    pub(super) fn span(&mut self, inner: &Loop) -> Result<(IntValue<'ctx>, IntValue<'ctx>)> {
+        let Some(span) = &inner.span else {
+            return Ok((self.ir.i64(0), self.ir.i64(inner.extent)));
+        };
+        let begin = self.scalar_index(&span.begin, Active::SCALAR)?;
+        Ok((begin, self.scalar_index(&span.end, Active::SCALAR)?))
     }
 
     /// The iterations of a loop from `begin` to below `end`, at least one: the loop is rotated,
@@ -134,7 +143,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let overflow = || Error::Build("a condition overflows 64 bits".into());
         let constant = Index::constant(least.ok_or_else(overflow)?);
         let terms = index.add(&constant).ok_or_else(overflow)?;
-        let sum = self.scalar_index(&terms, super::Active::SCALAR)?;
+        let sum = self.scalar_index(&terms, Active::SCALAR)?;
         let least = self.ir.i64(least.ok_or_else(overflow)?);
         Ok(self.ir.builder.build_int_compare(IntPredicate::SGE, sum, least, "")?)
     }
@@ -145,7 +154,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let offset = buffer
             .offset(&prefetch.subscripts)
             .ok_or_else(|| Error::Build("the offset of a prefetch overflows".into()))?;
-        let address = self.address(prefetch.buffer, &offset, super::Active::SCALAR)?;
+        let address = self.address(prefetch.buffer, &offset, Active::SCALAR)?;
         // For reading, into all cache levels, data.
         let args =
             [address.into(), self.ir.i32(0).into(), self.ir.i32(3).into(), self.ir.i32(1).into()];

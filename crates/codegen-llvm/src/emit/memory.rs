@@ -99,7 +99,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
         };
         // If all lanes are in bounds, idle ones may be loaded too.
         let buffer = self.buffer(id)?;
-        let is_safe = self.frame.ranges.interval(offset).within(0, buffer.elements().into());
+        let is_safe = buffer.run_time.is_none()
+            && self.frame.ranges.interval(offset).within(0, buffer.elements().into());
         let mask = active.mask.filter(|_| !is_safe);
         match (Access::of(offset, lanes), mask) {
             (Access::Uniform, None) => {
@@ -138,9 +139,12 @@ impl<'ctx> Emitter<'_, 'ctx> {
         active: Active<'ctx>,
     ) -> Result<Value<'ctx>> {
         let address = self.address(id, offset, active)?;
-        let (dtype, elements) = (self.buffer(id)?.dtype, self.buffer(id)?.elements());
+        let buffer = self.buffer(id)?;
+        let dtype = buffer.dtype;
+        // Of a part of a larger tensor, the first element exists.
+        let other = if buffer.run_time.is_some() { 0 } else { buffer.elements() - 1 };
         let start = self.pointer(id)?;
-        let last = self.displaced(dtype, start, elements - 1)?;
+        let last = self.displaced(dtype, start, other)?;
         let any = self.ir.any(mask.into())?;
         let address = self.ir.builder.build_select(any, address, last, "")?;
         self.load_scalar(id, address.into_pointer_value())

@@ -15,7 +15,7 @@ use inkwell::values::{BasicMetadataValueEnum, FunctionValue, IntValue, PointerVa
 use inkwell::{AddressSpace, IntPredicate};
 use tensorwright_schedule::nest::{BufferId, Loop, Memory, Node};
 
-use super::function::{Captures, Frame, declare_inner, parameter};
+use super::function::{self, Captures, Frame, declare_inner, parameter};
 use super::ir::{Ir, Value, defect};
 use super::{Emitter, memory};
 use crate::error::Result;
@@ -35,7 +35,9 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let task = self.task(&name, body, &captures, context_type)?;
         self.task_body(inner, body, &captures)?;
         self.ir.builder.position_at_end(here);
-        self.run(task, context, self.ir.i64(inner.extent))
+        // Lowering gives no first iteration to parallel loops but zero.
+        let (_, end) = self.span(inner)?;
+        self.run(task, context, end)
     }
 
     /// The buffers that an outlined function receives: those of the caller, and stack buffers of
@@ -114,7 +116,13 @@ impl<'ctx> Emitter<'_, 'ctx> {
         let (begin, end, worker) = (number(1)?, number(2)?, number(3)?.into_int_value());
         let worker = ir.builder.build_int_s_extend(worker, ir.context.i64_type(), "")?;
         let bytes = ir.i64(self.plan.size.private_bytes);
-        let offset = ir.builder.build_int_mul(worker, bytes, "")?;
+        let mut offset = ir.builder.build_int_mul(worker, bytes, "")?;
+        if let Some(end) = function::run_time_end(self.nest) {
+            let position = captures.vars.iter().position(|var| *var == end);
+            let position = position.and_then(|at| fields.get(captures.buffers.len() + at));
+            let end = position.ok_or_else(|| defect("the end of the workspace"))?;
+            offset = ir.builder.build_int_add(offset, end.into_int_value(), "")?;
+        }
         let offset = ir.builder.build_int_add(offset, ir.i64(self.plan.size.shared_bytes), "")?;
         let byte = ir.context.i8_type().into();
         let private = memory::element_address(ir, byte, workspace.into_pointer_value(), offset)?;

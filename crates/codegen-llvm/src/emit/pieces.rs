@@ -40,6 +40,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     fn piece(&mut self, trees: &[Node], exported: &Exported<'ctx>) -> Result<()> {
         let mut captures = Captures::of(trees);
         captures.buffers = self.captured(trees, Vec::new(), captures.buffers)?;
+        captures.vars = self.nest.numbers.iter().filter(|n| n.is_passed()).map(|n| n.var).collect();
         let is_on_stack = |id: &BufferId| !exported.positions.contains_key(id);
         let on_stack: Vec<BufferId> =
             captures.buffers.iter().copied().filter(is_on_stack).collect();
@@ -82,6 +83,8 @@ impl<'ctx> Emitter<'_, 'ctx> {
             };
             args.push(address.into());
         }
+        let numbers = exported.numbers(ir, list, self.nest)?;
+        args.extend(numbers.into_iter().map(|(_, value)| BasicMetadataValueEnum::from(value)));
         args.extend(Environment::of(piece, 1)?.arguments(ir));
         ir.builder.build_call(body, &args, "")?;
         ir.builder.build_return(None)?;

@@ -78,17 +78,18 @@ impl<'ctx> Emitter<'_, 'ctx> {
         }
         let mut position: Value<'ctx> = self.ir.i64(0).into();
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
-        for ((dimension, subscript), extent) in (0..).zip(&read.subscripts).zip(&buffer.shape) {
+        for (dimension, subscript) in (0..).zip(&read.subscripts) {
             let mut index = self.index(subscript, active)?;
-            let extent = self.ir.i64(*extent).into();
             if read.checked.contains(&dimension) {
+                let extent = self.extent(buffer, dimension as usize)?;
                 // Negative numbers are large unsigned ones.
                 let inside = self.ir.compare_ints(IntPredicate::ULT, index, extent)?;
                 index = self.ir.select(inside, index, self.ir.constant_like(0, index)?)?;
                 fine = self.ir.and(fine, inside)?;
             }
-            position = self.ir.binary(InstructionOpcode::Mul, position, extent)?;
-            position = self.ir.add(position, index)?;
+            let stride = self.stride(buffer, dimension as usize)?;
+            let moved = self.ir.binary(InstructionOpcode::Mul, index, stride)?;
+            position = self.ir.add(position, moved)?;
         }
         self.report(read, fine, active)?;
         match (position, active.mask) {
@@ -122,26 +123,32 @@ impl<'ctx> Emitter<'_, 'ctx> {
     ) -> Result<LaneAddresses<'ctx>> {
         let mut position = self.index(base, active)?;
         let mut fine: Value<'ctx> = self.ir.context.bool_type().const_all_ones().into();
-        let mut stride = 1i64;
-        let dimensions = (0u32..).zip(&read.subscripts).zip(&buffer.shape);
-        let dimensions: Vec<_> = dimensions.collect();
-        for ((dimension, subscript), extent) in dimensions.into_iter().rev() {
+        for (dimension, subscript) in (0u32..).zip(&read.subscripts) {
             if read.checked.contains(&dimension) {
                 let index = self.index(subscript, active)?;
-                let inside =
-                    self.ir.compare_ints(IntPredicate::ULT, index, self.ir.i64(*extent).into())?;
+                let extent = self.extent(buffer, dimension as usize)?;
+                let inside = self.ir.compare_ints(IntPredicate::ULT, index, extent)?;
                 let index = self.ir.select(inside, index, self.ir.constant_like(0, index)?)?;
-                let stride = self.ir.i64(stride).into();
+                let stride = self.stride(buffer, dimension as usize)?;
                 let moved = self.ir.binary(InstructionOpcode::Mul, index, stride)?;
                 position = self.ir.add(position, moved)?;
                 fine = self.ir.and(fine, inside)?;
             }
-            stride = stride.saturating_mul(*extent);
         }
         self.report(read, fine, active)?;
         let start = self.pointer(read.tensor)?;
         let address = self.element(buffer.dtype, start, position.into_int_value())?;
         Ok(LaneAddresses::Row(address, steps))
+    }
+
+    /// The extent of a dimension.
+    fn extent(&mut self, buffer: &Buffer, dimension: usize) -> Result<Value<'ctx>> {
+        Ok(self.scalar_index(&buffer.extent(dimension), Active::SCALAR)?.into())
+    }
+
+    /// The distance between neighbors in a dimension.
+    fn stride(&mut self, buffer: &Buffer, dimension: usize) -> Result<Value<'ctx>> {
+        Ok(self.scalar_index(&buffer.stride(dimension), Active::SCALAR)?.into())
     }
 
     /// Records a failed read, unless `fine` holds in all active lanes.

@@ -2,6 +2,7 @@
 
 use super::flatten::{Flat, Step};
 use super::resolve::ResolvedStatement;
+use super::shapes::Shapes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::hir::{Comprehension, Def, Symbol};
 use crate::infer::Range;
@@ -18,19 +19,50 @@ const MAX_ITERATIONS: u128 = 1 << 62;
 /// The most bytes of one tensor.
 const MAX_BYTES: i128 = 1 << 62;
 
+/// Adds to each statement which dimensions of its target it covers.
+pub(super) fn covering(
+    flat: &Flat<'_>,
+    shapes: &Shapes<i64>,
+    resolved: Vec<Option<ResolvedStatement>>,
+) -> Vec<Option<(ResolvedStatement, Vec<bool>)>> {
+    let one = |(step, resolved): (&Step<'_>, Option<ResolvedStatement>)| {
+        let Step::Compute(stmt, _) = step else { return None };
+        let resolved = resolved?;
+        let shape = shapes.of(stmt.target).unwrap_or_default();
+        let whole =
+            |((range, _), extent): (&(Range, _), &i64)| range.lo == 0 && range.hi == *extent;
+        let covers = resolved.ranges[..stmt.rank].iter().zip(shape).map(whole).collect();
+        Some((resolved, covers))
+    };
+    flat.steps.iter().zip(resolved).map(one).collect()
+}
+
 /// Builds the program. Every step must be resolved.
 pub(super) fn assemble(
     source: &Source,
     def: &Def,
     flat: &Flat<'_>,
-    shapes: &[Option<Vec<i64>>],
+    shapes: &Shapes<i64>,
     scalars: &[Option<i64>],
-    resolved: Vec<Option<ResolvedStatement>>,
+    resolved: Vec<Option<(ResolvedStatement, Vec<bool>)>>,
 ) -> Result<Program, Vec<Diagnostic>> {
+    with_symbols(source, def, flat, shapes, scalars, resolved).map(|(program, _)| program)
+}
+
+/// As [`assemble`], with the symbol of each tensor.
+pub(super) fn with_symbols(
+    source: &Source,
+    def: &Def,
+    flat: &Flat<'_>,
+    shapes: &Shapes<i64>,
+    scalars: &[Option<i64>],
+    resolved: Vec<Option<(ResolvedStatement, Vec<bool>)>>,
+) -> Result<(Program, Vec<Symbol>), Vec<Diagnostic>> {
     let mut assembler = Assembler {
         flat,
         shapes,
         tensors: Vec::new(),
+        symbols: Vec::new(),
         stages: Vec::new(),
         current: vec![None; flat.tensors.len()],
         errors: Vec::new(),
@@ -52,7 +84,8 @@ pub(super) fn assemble(
             }
             (Step::Compute(stmt, site), Some(resolved)) => {
                 let before = assembler.errors.len();
-                assembler.stage(stmt, resolved);
+                let (resolved, covers) = resolved;
+                assembler.stage(stmt, resolved, &covers);
                 for error in assembler.errors.split_off(before) {
                     assembler.errors.push(flat.with_calls(error, site.call));
                 }
@@ -75,7 +108,7 @@ pub(super) fn assemble(
         source: source.clone(),
     };
     printable(&program)?;
-    Ok(program)
+    Ok((program, assembler.symbols))
 }
 
 /// The parameters that have a value.
@@ -108,8 +141,10 @@ fn printable(program: &Program) -> Result<(), Vec<Diagnostic>> {
 
 struct Assembler<'a> {
     flat: &'a Flat<'a>,
-    shapes: &'a [Option<Vec<i64>>],
+    shapes: &'a Shapes<i64>,
     tensors: Vec<Tensor>,
+    /// The symbol of each tensor.
+    symbols: Vec<Symbol>,
     stages: Vec<Stage>,
     /// The current version of each tensor.
     current: Vec<Option<TensorId>>,
@@ -120,7 +155,7 @@ impl Assembler<'_> {
     /// A new version of a tensor.
     fn tensor(&mut self, symbol: Symbol) -> TensorId {
         let tensor = &self.flat.tensors[symbol.0 as usize];
-        let shape = self.shapes[symbol.0 as usize].clone().unwrap_or_default();
+        let shape = self.shapes.of(symbol).unwrap_or_default().to_vec();
         let bytes = shape.iter().try_fold(tensor.dtype.bytes() as i128, |bytes, extent| {
             bytes.checked_mul(i128::from(*extent)).filter(|bytes| *bytes <= MAX_BYTES)
         });
@@ -134,6 +169,7 @@ impl Assembler<'_> {
             );
         }
         let id = TensorId(self.tensors.len() as u32);
+        self.symbols.push(symbol);
         self.tensors.push(Tensor {
             name: tensor.name.clone(),
             dtype: tensor.dtype,
@@ -144,13 +180,13 @@ impl Assembler<'_> {
         id
     }
 
-    fn stage(&mut self, stmt: &Comprehension, resolved: ResolvedStatement) {
+    /// Adds a stage; `covers` says which dimensions of the target its ranges cover.
+    fn stage(&mut self, stmt: &Comprehension, resolved: ResolvedStatement, covers: &[bool]) {
         let ResolvedStatement { ranges, mut body, mut scan, mut scatter } = resolved;
-        let shape = self.shapes[stmt.target.0 as usize].clone().unwrap_or_default();
+        let shape = self.shapes.of(stmt.target).unwrap_or_default().to_vec();
         let before = self.current[stmt.target.0 as usize];
-        let covers = |(range, extent): (&Range, &i64)| range.lo == 0 && range.hi == *extent;
         let spatial: Vec<Range> = ranges[..stmt.rank].iter().map(|(range, _)| *range).collect();
-        let whole = spatial.iter().zip(&shape).all(covers);
+        let whole = covers.iter().all(|covers| *covers);
         if before.is_none() && !whole {
             self.errors.push(self.partly_defined(stmt, &spatial, &shape));
         }
@@ -168,10 +204,7 @@ impl Assembler<'_> {
         if scan.is_some() && base.is_some() {
             self.errors.push(self.scan_of_part(stmt, &spatial, &shape));
         }
-        let is_part = |it: &&Scatter| {
-            let dimension = it.axis.0 as usize;
-            !spatial.get(dimension).zip(shape.get(dimension)).is_some_and(covers)
-        };
+        let is_part = |it: &&Scatter| covers.get(it.axis.0 as usize) != Some(&true);
         if let Some(part) = scatter.iter().find(is_part).filter(|_| before.is_some()) {
             self.errors.push(self.scatter_of_part(stmt, part, &spatial, &shape));
         }

@@ -1,5 +1,7 @@
-//! Lowers checked statements to program expressions with concrete sizes.
+//! Lowers checked statements to program expressions, with sizes that are known or vary.
 
+use super::proofs::{Proofs, nonaffine_value};
+use super::shapes::Shapes;
 use super::simplify::{self, boolean};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::dtype::DType;
@@ -13,14 +15,50 @@ pub(super) struct Lowering<'a> {
     pub(super) tensors: &'a [hir::Tensor],
     /// The number of tensors that are parameters.
     pub(super) params: usize,
-    /// The sizes of the definition.
-    pub(super) sizes: &'a [i64],
     /// The integer scalars that have a value.
     pub(super) scalars: &'a [Option<i64>],
-    /// The known shapes, which include all that the statement asks for.
-    pub(super) shapes: &'a [Option<Vec<i64>>],
+    pub(super) extents: Extents<'a>,
     /// Whether conditions that are constant for these sizes are folded, which decides what is read.
     pub(super) fold: bool,
+}
+
+/// The sizes of the definition, and the known shapes, which include all that the statement asks for.
+#[derive(Clone, Copy)]
+pub(super) enum Extents<'a> {
+    /// Numbers.
+    Known { sizes: &'a [i64], shapes: &'a Shapes<i64> },
+    /// Functions of sizes that vary.
+    Varying { sizes: &'a [Index], shapes: &'a Shapes<Index>, proofs: &'a Proofs<'a> },
+}
+
+impl Extents<'_> {
+    fn size(&self, size: hir::SizeId) -> Index {
+        match self {
+            Extents::Known { sizes, .. } => Index::constant(sizes[size.0 as usize]),
+            Extents::Varying { sizes, .. } => sizes[size.0 as usize].clone(),
+        }
+    }
+
+    fn extent(&self, symbol: hir::Symbol, dimension: u32) -> Option<Index> {
+        let dimension = dimension as usize;
+        match self {
+            Extents::Known { shapes, .. } => {
+                shapes.of(symbol)?.get(dimension).copied().map(Index::constant)
+            }
+            Extents::Varying { shapes, .. } => shapes.of(symbol)?.get(dimension).cloned(),
+        }
+    }
+}
+
+/// The use of index arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A subscript or the end of a range: affine. Scalars have values.
+    Subscript,
+    /// A position of a scatter: affine, and integer scalars without a value are read at run time.
+    Position,
+    /// A value or a condition: as a position, and not always affine.
+    Value,
 }
 
 type Lowered<T> = Result<T, Diagnostic>;
@@ -28,34 +66,43 @@ type Lowered<T> = Result<T, Diagnostic>;
 impl Lowering<'_> {
     /// A constant.
     pub(super) fn constant(&self, int: &hir::Int, span: Span) -> Lowered<i64> {
-        let index = self.int(int, span, false)?;
-        index.as_constant().ok_or_else(|| overflow(span))
+        self.extent(int, span)?.as_constant().ok_or_else(|| overflow(span))
+    }
+
+    /// A number, or a function of sizes.
+    pub(super) fn extent(&self, int: &hir::Int, span: Span) -> Lowered<Index> {
+        self.int(int, span, Role::Subscript)
     }
 
     /// Index arithmetic that may depend on data.
     pub(super) fn index(&self, int: &hir::Int, span: Span) -> Lowered<Index> {
-        self.int(int, span, true)
+        self.int(int, span, Role::Position)
+    }
+
+    /// The facts about sizes that vary.
+    fn proofs(&self) -> Option<&Proofs<'_>> {
+        match &self.extents {
+            Extents::Known { .. } => None,
+            Extents::Varying { proofs, .. } => Some(proofs),
+        }
     }
 
     fn dtype(&self, symbol: TensorId) -> DType {
         self.tensors[symbol.0 as usize].dtype
     }
 
-    /// Index arithmetic in normal form. If `data` is set, an integer scalar without a value is read
-    /// at run time.
-    fn int(&self, int: &hir::Int, span: Span, data: bool) -> Lowered<Index> {
+    /// Index arithmetic in normal form.
+    fn int(&self, int: &hir::Int, span: Span, role: Role) -> Lowered<Index> {
         match int {
             hir::Int::Literal(value) => Ok(Index::constant(*value)),
-            hir::Int::Size(size) => Ok(Index::constant(self.sizes[size.0 as usize])),
+            hir::Int::Size(size) => Ok(self.extents.size(*size)),
             hir::Int::DimOf(symbol, dim) => {
-                let shape = self.shapes[symbol.0 as usize].as_deref().unwrap_or_default();
-                let extent = shape.get(*dim as usize).copied();
-                extent.map(Index::constant).ok_or_else(|| overflow(span))
+                self.extents.extent(*symbol, *dim).ok_or_else(|| overflow(span))
             }
             hir::Int::Var(var) => Ok(Index::axis(AxisId(var.0))),
             hir::Int::Scalar(symbol, span) => match self.scalars[symbol.0 as usize] {
                 Some(value) => Ok(Index::constant(value)),
-                None if data => Ok(Index::value(Expr::Read(Read {
+                None if role != Role::Subscript => Ok(Index::value(Expr::Read(Read {
                     tensor: TensorId(symbol.0),
                     subscripts: Vec::new(),
                     checked: Vec::new(),
@@ -64,19 +111,48 @@ impl Lowering<'_> {
                 None => Err(self.missing_scalar(*symbol, *span)),
             },
             hir::Int::Arith(op, lhs, rhs, span) => {
-                let (lhs, rhs) = (self.int(lhs, *span, data)?, self.int(rhs, *span, data)?);
-                self.arith(*op, lhs, rhs, *span)
+                let (lhs, rhs) = (self.int(lhs, *span, role)?, self.int(rhs, *span, role)?);
+                self.arith(*op, lhs, rhs, *span, role)
             }
-            hir::Int::Min(a, b) => Ok(self.int(a, span, data)?.min(self.int(b, span, data)?)),
-            hir::Int::Max(a, b) => Ok(self.int(a, span, data)?.max(self.int(b, span, data)?)),
+            hir::Int::Min(a, b) => Ok(self.int(a, span, role)?.min(self.int(b, span, role)?)),
+            hir::Int::Max(a, b) => Ok(self.int(a, span, role)?.max(self.int(b, span, role)?)),
             hir::Int::Value(value) => Ok(match self.unwidened(self.expr(value)?) {
                 Expr::Index(index, DType::Int64) => index,
                 Expr::Const(scalar) if i64::try_from(scalar.as_integer()).is_ok() => {
                     Index::constant(scalar.as_integer() as i64)
                 }
-                value => Index::value(value),
+                value => match self.proofs() {
+                    Some(proofs) => self.value_of_sizes(proofs, value, span, role)?,
+                    None => Index::value(value),
+                },
             }),
         }
+    }
+
+    /// A value that may depend on sizes alone, and is then a number once they are known.
+    fn value_of_sizes(
+        &self,
+        proofs: &Proofs<'_>,
+        value: Expr,
+        span: Span,
+        role: Role,
+    ) -> Lowered<Index> {
+        if let Expr::Index(index, dtype) = &value
+            && proofs.is_of_sizes(index)
+            && let Some((lo, hi)) = dtype.integer_range()
+            && proofs.interval(index).within(lo, hi + 1)
+        {
+            return Ok(index.clone());
+        }
+        let mut has_data = false;
+        value.walk_reads(&mut |_| has_data = true);
+        let is_axis = |axis: AxisId| axis.size().is_none();
+        let is_size = |axis: AxisId| axis.size().is_some();
+        if role != Role::Value && !has_data && !value.mentions(&is_axis) && value.mentions(&is_size)
+        {
+            return Err(nonaffine_value(proofs, &value, span));
+        }
+        Ok(Index::value(value))
     }
 
     /// Drops conversions to `int64` that change nothing.
@@ -109,7 +185,7 @@ impl Lowering<'_> {
             .help(format!("give it a value together with the sizes, for example `{name}=2`"))
     }
 
-    fn arith(&self, op: ArithOp, lhs: Index, rhs: Index, span: Span) -> Lowered<Index> {
+    fn arith(&self, op: ArithOp, lhs: Index, rhs: Index, span: Span, role: Role) -> Lowered<Index> {
         let result = match (op, lhs.as_constant(), rhs.as_constant()) {
             (ArithOp::Add, ..) => lhs.add(&rhs),
             (ArithOp::Sub, ..) => lhs.sub(&rhs),
@@ -121,12 +197,24 @@ impl Lowering<'_> {
             (ArithOp::Div, _, Some(divisor)) => lhs.div(divisor),
             (ArithOp::Rem, _, Some(divisor)) => Some(lhs.rem(divisor)),
             (ArithOp::Mul | ArithOp::Div | ArithOp::Rem, ..) => {
-                let (lhs, rhs) =
-                    (self.value_of(lhs, DType::Int64), self.value_of(rhs, DType::Int64));
-                Some(Index::value(Expr::Arith(op, Box::new(lhs), Box::new(rhs))))
+                let is_affine = role != Role::Value;
+                match self.proofs().map(|proofs| proofs.nonaffine(op, &lhs, &rhs, span, is_affine))
+                {
+                    Some(Err(error)) => return Err(error),
+                    Some(Ok(Some(product))) => Some(product),
+                    Some(Ok(None)) | None => {
+                        let (lhs, rhs) =
+                            (self.value_of(lhs, DType::Int64), self.value_of(rhs, DType::Int64));
+                        Some(Index::value(Expr::Arith(op, Box::new(lhs), Box::new(rhs))))
+                    }
+                }
             }
         };
-        result.filter(Index::is_small).ok_or_else(|| overflow(span))
+        let is_small = |index: &Index| match self.proofs() {
+            None => index.is_small(),
+            Some(proofs) => proofs.is_small(index),
+        };
+        result.filter(is_small).ok_or_else(|| overflow(span))
     }
 
     /// Converts an index expression to a value of a type.
@@ -147,7 +235,7 @@ impl Lowering<'_> {
                 Expr::Const(Scalar::float(dtype.unwrap_or(DType::Float), *value))
             }
             hir::Expr::Int(int, dtype, span) => {
-                let index = self.int(int, *span, true)?;
+                let index = self.int(int, *span, Role::Value)?;
                 self.value_of(index, dtype.unwrap_or(DType::Int32))
             }
             hir::Expr::Bool(value) => boolean(*value),
@@ -156,8 +244,8 @@ impl Lowering<'_> {
                     let dtype = self.tensors[symbol.0 as usize].dtype;
                     return Ok(Expr::Const(constant(dtype, i128::from(value))));
                 }
-                let subscripts: Lowered<Vec<Index>> =
-                    subscripts.iter().map(|subscript| self.int(subscript, *span, false)).collect();
+                let subscript = |subscript| self.int(subscript, *span, Role::Subscript);
+                let subscripts: Lowered<Vec<Index>> = subscripts.iter().map(subscript).collect();
                 Expr::Read(Read {
                     tensor: TensorId(symbol.0),
                     subscripts: subscripts?,
@@ -182,11 +270,11 @@ impl Lowering<'_> {
             hir::Expr::Compare(op, a, b) => Expr::Compare(*op, self.boxed(a)?, self.boxed(b)?),
             hir::Expr::CompareInt(op, a, b) => {
                 let span = Span::default();
-                let (a, b) = (self.int(a, span, true)?, self.int(b, span, true)?);
-                if self.fold {
-                    simplify::compare_index(*op, a, b)
-                } else {
-                    Expr::CompareIndex(*op, a, b)
+                let (a, b) = (self.int(a, span, Role::Value)?, self.int(b, span, Role::Value)?);
+                match self.proofs().and_then(|proofs| proofs.decides(*op, &a, &b)) {
+                    Some(holds) => boolean(holds),
+                    None if self.fold => simplify::compare_index(*op, a, b),
+                    None => Expr::CompareIndex(*op, a, b),
                 }
             }
             hir::Expr::Logic(op, a, b) => simplify::logic(*op, self.expr(a)?, self.expr(b)?),
@@ -206,7 +294,7 @@ impl Lowering<'_> {
     }
 }
 
-fn constant(dtype: DType, value: i128) -> Scalar {
+pub(super) fn constant(dtype: DType, value: i128) -> Scalar {
     if dtype.is_float() {
         Scalar::float(dtype, value as f64)
     } else {

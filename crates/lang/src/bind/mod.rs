@@ -5,14 +5,17 @@ mod bounds;
 mod extent_mismatch;
 mod flatten;
 mod lower;
+mod proofs;
 mod resolve;
 mod scan;
 mod scatter;
+mod shapes;
 mod simplify;
 mod site;
+mod sized;
 mod undetermined;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::hir::{Def, Dim, Int, Size, Stmt};
@@ -21,7 +24,10 @@ use crate::source::Source;
 
 use bounds::Mode;
 use flatten::{Agreement, Flat, Rule, flatten, is_too_long};
-use resolve::Resolver;
+use resolve::{Attempted, ResolvedStatement, Resolver};
+use shapes::Shapes;
+
+pub(crate) use sized::bind_sized;
 
 /// The largest value of a size.
 const MAX_SIZE: i64 = 1 << 48;
@@ -36,18 +42,36 @@ pub(crate) fn bind(
     let (sizes, mut scalars) = sizes(def, values)?;
     let flat = flatten(defs, def).map_err(|error| vec![error])?;
     scalars.resize(flat.tensors.len(), None);
-    let mut resolver = resolver(def, &flat, &sizes, &scalars, Mode::Bind);
-    let resolved = resolver.resolve();
+    let Resolved { shapes, statements, .. } = resolve(def, &flat, &sizes, &scalars)?;
+    let statements = assemble::covering(&flat, &shapes, statements);
+    assemble::assemble(source, def, &flat, &shapes, &scalars, statements)
+}
+
+/// The steps of an inlined definition with all ranges and shapes known.
+struct Resolved {
+    shapes: Shapes<i64>,
+    statements: Vec<Option<ResolvedStatement>>,
+    trace: Vec<Attempted>,
+}
+
+fn resolve(
+    def: &Def,
+    flat: &Flat<'_>,
+    sizes: &[i64],
+    scalars: &[Option<i64>],
+) -> Result<Resolved, Vec<Diagnostic>> {
+    let mut resolver = resolver(def, flat, sizes, scalars, Mode::Bind);
+    let statements = resolver.resolve();
     // Disagreeing sizes cause errors in the callee; only the call is reported.
     let disagreements = disagreements(&resolver);
     if !disagreements.is_empty() {
         return Err(disagreements);
     }
-    let Resolver { shapes, diagnostics, scalars, .. } = resolver;
+    let Resolver { shapes, diagnostics, trace, .. } = resolver;
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    assemble::assemble(source, def, &flat, &shapes, scalars, resolved)
+    Ok(Resolved { shapes, statements, trace })
 }
 
 /// The size-independent problems of a definition: ambiguous or undetermined ranges. `budget` limits
@@ -119,10 +143,9 @@ fn resolver<'a>(
         let known = number < def.params || tensor.rank == 0;
         known.then(|| tensor.dims.iter().map(extent).collect())
     });
-    let shapes = shapes.collect();
-    let extents = HashMap::new();
-    let diagnostics = Vec::new();
-    Resolver { flat, def, sizes, scalars, shapes, extents, mode, diagnostics }
+    let shapes = Shapes::new(shapes.collect());
+    let (diagnostics, trace) = (Vec::new(), Vec::new());
+    Resolver { flat, def, sizes, scalars, shapes, mode, diagnostics, trace }
 }
 
 /// The sizes of a definition in order, and per parameter the value of an integer scalar.

@@ -6,14 +6,14 @@
 //! The first statement that determines an extent of a tensor sets it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::bounds::{self, Mode, subscript_text};
 use super::extent_mismatch;
 use super::flatten::{Flat, Step};
-use super::lower::Lowering;
+use super::lower::{Extents, Lowering};
 use super::scan;
 use super::scatter;
+use super::shapes::Shapes;
 use super::site::Site;
 use super::undetermined;
 use crate::diagnostic::{Code, Diagnostic};
@@ -45,16 +45,25 @@ pub(super) struct Resolver<'a> {
     pub(super) def: &'a Def,
     pub(super) sizes: &'a [i64],
     pub(super) scalars: &'a [Option<i64>],
-    pub(super) shapes: Vec<Option<Vec<i64>>>,
-    /// The known extents of tensors whose shape is incomplete.
-    pub(super) extents: HashMap<(Symbol, usize), i64>,
+    pub(super) shapes: Shapes<i64>,
     pub(super) mode: Mode,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// What determined shapes, in order.
+    pub(super) trace: Vec<Attempted>,
+}
+
+/// An attempt that found extents, or copied a shape.
+#[derive(Debug)]
+pub(super) struct Attempted {
+    /// The number of the step.
+    pub(super) step: usize,
+    /// Per variable of the statement.
+    pub(super) ranges: Vec<Option<Range>>,
 }
 
 /// The deepest nesting of an expression with index arithmetic in normal form, where a sum nests
 /// once per term. Deeper expressions are never printed, not even in messages.
-const MAX_HEIGHT: usize = 4 * MAX_DEPTH;
+pub(super) const MAX_HEIGHT: usize = 4 * MAX_DEPTH;
 
 pub(super) fn too_deep(span: Span) -> Diagnostic {
     let message = "this statement nests too deeply once its index arithmetic is normalized";
@@ -63,7 +72,7 @@ pub(super) fn too_deep(span: Span) -> Diagnostic {
         .help("compute part of it in a statement of its own and read the result")
 }
 
-fn too_wide(span: Span) -> Diagnostic {
+pub(super) fn too_wide(span: Span) -> Diagnostic {
     let message = "the index arithmetic of this statement needs too many bits to be exact";
     Diagnostic::new(Code::TooLarge, span, message)
         .here("too large for these sizes and types of data")
@@ -87,9 +96,9 @@ impl<'a> Resolver<'a> {
             flat.steps.iter().map(|_| None).collect();
         let mut pending: Vec<usize> = (0..flat.steps.len()).collect();
         loop {
-            let before = (pending.len(), self.extents.len());
+            let before = (pending.len(), self.shapes.noted());
             let mut errors = Vec::new();
-            pending.retain(|number| match self.attempt(&flat.steps[*number]) {
+            pending.retain(|number| match self.attempt(*number, &flat.steps[*number]) {
                 Attempt::Done(result) => {
                     resolved[*number] = result;
                     false
@@ -103,7 +112,7 @@ impl<'a> Resolver<'a> {
             if pending.is_empty() {
                 break;
             }
-            if (pending.len(), self.extents.len()) == before {
+            if (pending.len(), self.shapes.noted()) == before {
                 self.diagnostics.extend(errors);
                 break;
             }
@@ -111,22 +120,20 @@ impl<'a> Resolver<'a> {
         resolved
     }
 
-    fn attempt(&mut self, step: &Step<'_>) -> Attempt {
+    fn attempt(&mut self, number: usize, step: &Step<'_>) -> Attempt {
         match step {
-            Step::Alias { target, source } => match self.shapes[source.0 as usize].clone() {
-                None => Attempt::Waits,
-                Some(shape) => {
-                    self.shapes[target.0 as usize].get_or_insert(shape);
-                    Attempt::Done(None)
-                }
-            },
+            Step::Alias { target, source } if self.shapes.copy(*target, *source) => {
+                self.trace.push(Attempted { step: number, ranges: Vec::new() });
+                Attempt::Done(None)
+            }
+            Step::Alias { .. } => Attempt::Waits,
             Step::Compute(stmt, site) => {
                 if self.needs_a_shape(stmt) {
                     return Attempt::Waits;
                 }
                 let flat = self.flat;
                 let called = |error| flat.with_calls(error, site.call);
-                match self.compute(stmt, *site) {
+                match self.compute(number, stmt, *site) {
                     Ok(Attempt::Undetermined(errors)) => {
                         Attempt::Undetermined(errors.into_iter().map(called).collect())
                     }
@@ -145,9 +152,8 @@ impl<'a> Resolver<'a> {
         Lowering {
             tensors: &self.flat.tensors,
             params: self.def.params,
-            sizes: self.sizes,
             scalars: self.scalars,
-            shapes: &self.shapes,
+            extents: Extents::Known { sizes: self.sizes, shapes: &self.shapes },
             fold: self.mode == Mode::Bind,
         }
     }
@@ -156,13 +162,14 @@ impl<'a> Resolver<'a> {
     fn needs_a_shape(&self, stmt: &Comprehension) -> bool {
         let mut needs = false;
         stmt.walk_symbols(&mut |symbol| {
-            needs |= symbol != stmt.target && self.shapes[symbol.0 as usize].is_none();
+            needs |= symbol != stmt.target && self.shapes.of(symbol).is_none();
         });
         needs
     }
 
     fn compute(
         &mut self,
+        number: usize,
         stmt: &Comprehension,
         site: Site<'_>,
     ) -> Result<Attempt, Vec<Diagnostic>> {
@@ -182,7 +189,7 @@ impl<'a> Resolver<'a> {
             self.set_shape(stmt, &settled);
             return Ok(Attempt::Done(None));
         }
-        let accesses = self.accesses(stmt, &body, scan.as_ref(), &scatter);
+        let accesses = accesses(&self.shapes, stmt, &body, scan.as_ref(), &scatter);
         let tensors = &self.flat.tensors;
         let dtype = |id: TensorId| tensors[id.0 as usize].dtype;
         let target = TensorId(stmt.target.0);
@@ -192,6 +199,8 @@ impl<'a> Resolver<'a> {
         let Some(settled) = settled.iter().cloned().collect::<Option<Vec<SettledRange>>>() else {
             let errors = undetermined::explain(&statement, &settled, &given, &dtype);
             self.note_extents(stmt, &settled);
+            let ranges = settled.iter().map(|it| it.as_ref().map(|it| it.range)).collect();
+            self.trace.push(Attempted { step: number, ranges });
             return Ok(if self.mode == Mode::Structure && errors.is_empty() {
                 Attempt::Done(None)
             } else {
@@ -208,10 +217,10 @@ impl<'a> Resolver<'a> {
         }
         bounds::not_empty(&statement, &settled, &dtype)?;
         extent_mismatch::same_extents(&statement, &settled, &dtype)?;
-        let ranges: Vec<Option<Range>> = settled.iter().map(|s| Some(s.range)).collect();
-        let checked = bounds::verify(&statement, &ranges, &dtype)?;
+        let known: Vec<Option<Range>> = settled.iter().map(|s| Some(s.range)).collect();
+        let checked = bounds::verify(&statement, &known, &dtype)?;
         let mut decided = scatter.clone();
-        scatter::verify(&statement, &mut decided, &ranges, &dtype)?;
+        scatter::verify(&statement, &mut decided, &known, &dtype)?;
         let ranges = settled
             .iter()
             .zip(&stmt.vars)
@@ -221,6 +230,7 @@ impl<'a> Resolver<'a> {
             })
             .collect();
         drop(accesses);
+        self.trace.push(Attempted { step: number, ranges: known });
         scatter = decided;
         bounds::mark_checked(&mut body, &checked);
         for it in &mut scatter {
@@ -228,8 +238,9 @@ impl<'a> Resolver<'a> {
         }
         if let Some(scan) = &mut scan {
             bounds::mark_checked(&mut scan.start, &checked);
-            let range = settled[scan.axis.0 as usize].range;
-            body = scan::with_start(&body, target, scan, range)
+            let Range { lo, hi } = settled[scan.axis.0 as usize].range;
+            let ends = (Index::constant(lo), Index::constant(hi));
+            body = scan::with_start(&body, target, scan, ends)
                 .ok_or_else(|| vec![too_wide(stmt.span)])?;
         }
         body = Scatter::body(&scatter, body, scatter::nothing(stmt, dtype(target)));
@@ -245,7 +256,7 @@ impl<'a> Resolver<'a> {
         let axis = |axis: AxisId| settled[axis.0 as usize].range.interval();
         let dtype = |id: TensorId| self.flat.tensors[id.0 as usize].dtype;
         let extent = |id: TensorId, dimension: u32| {
-            self.shapes[id.0 as usize].as_ref()?.get(dimension as usize).copied()
+            self.shapes.of(Symbol(id.0))?.get(dimension as usize).copied()
         };
         let exact = Exact::new(&axis, &dtype, &extent);
         exact.is_exact(body) || exact.expr(body).is_some()
@@ -275,61 +286,16 @@ impl<'a> Resolver<'a> {
         if errors.is_empty() { Ok(given) } else { Err(errors) }
     }
 
-    /// The accesses of the right side, and of the left side where its extents are known. The
-    /// self-reads of a recurrence exist for any range, and limit none.
-    fn accesses<'b>(
-        &self,
-        stmt: &Comprehension,
-        body: &'b Expr,
-        scan: Option<&'b Scan>,
-        scatter: &'b [Scatter],
-    ) -> Vec<Access<'b>> {
-        let shape = |id: TensorId| self.shapes[id.0 as usize].as_deref();
-        let target = TensorId(stmt.target.0);
-        let of_others = |id: TensorId| shape(id).filter(|_| scan.is_none() || id != target);
-        let mut accesses = infer::accesses(body, &of_others);
-        accesses.extend(scan.iter().flat_map(|scan| infer::accesses(&scan.start, &of_others)));
-        let inside = |it: &'b Scatter| infer::accesses_inside(&it.at, &of_others);
-        accesses.extend(scatter.iter().flat_map(inside));
-        accesses.extend((0..stmt.rank).filter_map(|dimension| {
-            let known = shape(target).and_then(|shape| shape.get(dimension));
-            let extent = known.or_else(|| self.extents.get(&(stmt.target, dimension)))?;
-            Some(Access {
-                tensor: target,
-                dimension,
-                extent: *extent,
-                index: Cow::Owned(Index::axis(AxisId(dimension as u32))),
-                guards: Vec::new(),
-                span: stmt.target_span,
-                is_target: true,
-            })
-        }));
-        accesses
-    }
-
     /// Records the extents that a statement determines although others stay open.
     fn note_extents(&mut self, stmt: &Comprehension, settled: &[Option<SettledRange>]) {
-        if self.shapes[stmt.target.0 as usize].is_some() {
-            return;
-        }
-        for (dimension, settled) in settled[..stmt.rank].iter().enumerate() {
-            if let Some(settled) = settled {
-                let extent = settled.range.hi.max(1);
-                self.extents.entry((stmt.target, dimension)).or_insert(extent);
-            }
-        }
-        let extents = (0..stmt.rank).map(|d| self.extents.get(&(stmt.target, d)).copied());
-        self.shapes[stmt.target.0 as usize] = extents.collect();
+        let extent = |settled: &Option<SettledRange>| Some(settled.as_ref()?.range.hi.max(1));
+        self.shapes.note(stmt.target, settled[..stmt.rank].iter().map(extent).collect());
     }
 
     /// Sets the shape of a tensor from the first statement that determines it.
     fn set_shape(&mut self, stmt: &Comprehension, settled: &[SettledRange]) {
-        let extent = |(dimension, settled): (usize, &SettledRange)| {
-            let known = self.extents.get(&(stmt.target, dimension));
-            known.copied().unwrap_or(settled.range.hi.max(1))
-        };
-        let shape = settled[..stmt.rank].iter().enumerate().map(extent).collect();
-        self.shapes[stmt.target.0 as usize].get_or_insert(shape);
+        let extents = settled[..stmt.rank].iter().map(|settled| settled.range.hi.max(1));
+        self.shapes.set(stmt.target, extents.collect());
     }
 
     fn reason(
@@ -365,6 +331,36 @@ impl<'a> Resolver<'a> {
             is_target: access.is_target,
         }
     }
+}
+
+/// The accesses of the right side, and of the left side where its extents are known. The self-reads
+/// of a recurrence exist for any range, and limit none.
+pub(super) fn accesses<'b, E: Clone>(
+    shapes: &Shapes<E>,
+    stmt: &Comprehension,
+    body: &'b Expr,
+    scan: Option<&'b Scan>,
+    scatter: &'b [Scatter],
+) -> Vec<Access<'b, E>> {
+    let target = TensorId(stmt.target.0);
+    let of_others =
+        |id: TensorId| shapes.of(Symbol(id.0)).filter(|_| scan.is_none() || id != target);
+    let mut accesses = infer::accesses(body, &of_others);
+    accesses.extend(scan.iter().flat_map(|scan| infer::accesses(&scan.start, &of_others)));
+    let inside = |it: &'b Scatter| infer::accesses_inside(&it.at, &of_others);
+    accesses.extend(scatter.iter().flat_map(inside));
+    accesses.extend((0..stmt.rank).filter_map(|dimension| {
+        Some(Access {
+            tensor: target,
+            dimension,
+            extent: shapes.extent(stmt.target, dimension)?.clone(),
+            index: Cow::Owned(Index::axis(AxisId(dimension as u32))),
+            guards: Vec::new(),
+            span: stmt.target_span,
+            is_target: true,
+        })
+    }));
+    accesses
 }
 
 /// The structural check uses synthetic sizes, for which a range may be empty by chance.

@@ -3,7 +3,6 @@
 use super::lower::Lowering;
 use crate::diagnostic::Diagnostic;
 use crate::hir::Comprehension;
-use crate::infer::Range;
 use crate::ops::CompareOp;
 use crate::program::{AxisId, Expr, Index, Read, Rewrite, Scan, TensorId};
 
@@ -25,15 +24,21 @@ pub(super) fn lowered(
     Ok(Some(Scan { axis: AxisId(scan.var.0), backwards: scan.backwards, start }))
 }
 
-/// The body with the start where there is no earlier element; `None` if index arithmetic overflows.
-pub(super) fn with_start(body: &Expr, target: TensorId, scan: &Scan, range: Range) -> Option<Expr> {
-    body.rewrite(&mut Guard { target, scan, range })
+/// The body with the start where there is no earlier element, for the first value of the axis and
+/// one past the last; `None` if index arithmetic overflows.
+pub(super) fn with_start(
+    body: &Expr,
+    target: TensorId,
+    scan: &Scan,
+    ends: (Index, Index),
+) -> Option<Expr> {
+    body.rewrite(&mut Guard { target, scan, ends })
 }
 
 struct Guard<'a> {
     target: TensorId,
     scan: &'a Scan,
-    range: Range,
+    ends: (Index, Index),
 }
 
 impl Rewrite for Guard<'_> {
@@ -43,8 +48,8 @@ impl Rewrite for Guard<'_> {
         }
         let position = read.subscripts.get(self.scan.axis.0 as usize)?.clone();
         let exists = match self.scan.backwards {
-            false => Expr::CompareIndex(CompareOp::Ge, position, Index::constant(self.range.lo)),
-            true => Expr::CompareIndex(CompareOp::Lt, position, Index::constant(self.range.hi)),
+            false => Expr::CompareIndex(CompareOp::Ge, position, self.ends.0.clone()),
+            true => Expr::CompareIndex(CompareOp::Lt, position, self.ends.1.clone()),
         };
         let start = Box::new(self.scan.start.clone());
         Some(Expr::Select(Box::new(exists), Box::new(Expr::Read(read)), start))

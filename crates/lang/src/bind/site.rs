@@ -33,8 +33,13 @@ pub(super) struct CallSite {
 impl Site<'_> {
     /// The tensor of an access in the original statement.
     pub(super) fn tensor(&self, access: &Access<'_>) -> Option<&hir::Tensor> {
-        let symbol = match self.read(access) {
-            _ if access.is_target => self.written.target,
+        self.tensor_of(access.span, access.is_target)
+    }
+
+    /// As [`Site::tensor`], by the place of the access.
+    pub(super) fn tensor_of(&self, span: Span, is_target: bool) -> Option<&hir::Tensor> {
+        let symbol = match find_read(&self.written.rhs, span) {
+            _ if is_target => self.written.target,
             read => read?.0,
         };
         self.def.tensors.get(symbol.0 as usize)

@@ -7,13 +7,13 @@ use crate::ops::LogicOp;
 use crate::program::{Expr, Index, Read, TensorId};
 use crate::source::Span;
 
-/// One subscript of one read, or of the left side.
+/// One subscript of one read, or of the left side. Extents are numbers, or functions of sizes.
 #[derive(Debug, Clone)]
-pub(crate) struct Access<'a> {
+pub(crate) struct Access<'a, E = i64> {
     pub(crate) tensor: TensorId,
     pub(crate) dimension: usize,
     /// The extent of the dimension.
-    pub(crate) extent: i64,
+    pub(crate) extent: E,
     pub(crate) index: Cow<'a, Index>,
     /// The guards, outermost first.
     pub(crate) guards: Vec<Guard<'a>>,
@@ -24,32 +24,32 @@ pub(crate) struct Access<'a> {
 
 /// Collects the accesses of an expression. `shape` returns the extents of a tensor, or `None` where
 /// they are unknown and so give no limits.
-pub(crate) fn accesses<'a, 's>(
+pub(crate) fn accesses<'a, 's, E: Clone + 's>(
     body: &'a Expr,
-    shape: &impl Fn(TensorId) -> Option<&'s [i64]>,
-) -> Vec<Access<'a>> {
+    shape: &impl Fn(TensorId) -> Option<&'s [E]>,
+) -> Vec<Access<'a, E>> {
     let mut collector = Collector { shape, guards: Vec::new(), found: Vec::new() };
     collector.expr(body);
     collector.found
 }
 
 /// Collects the accesses of reads inside an index expression.
-pub(crate) fn accesses_inside<'a, 's>(
+pub(crate) fn accesses_inside<'a, 's, E: Clone + 's>(
     index: &'a Index,
-    shape: &impl Fn(TensorId) -> Option<&'s [i64]>,
-) -> Vec<Access<'a>> {
+    shape: &impl Fn(TensorId) -> Option<&'s [E]>,
+) -> Vec<Access<'a, E>> {
     let mut collector = Collector { shape, guards: Vec::new(), found: Vec::new() };
     collector.values(index);
     collector.found
 }
 
-struct Collector<'a, 'f, F> {
+struct Collector<'a, 'f, F, E> {
     shape: &'f F,
     guards: Vec<Guard<'a>>,
-    found: Vec<Access<'a>>,
+    found: Vec<Access<'a, E>>,
 }
 
-impl<'a, 's, F: Fn(TensorId) -> Option<&'s [i64]>> Collector<'a, '_, F> {
+impl<'a, 's, E: Clone + 's, F: Fn(TensorId) -> Option<&'s [E]>> Collector<'a, '_, F, E> {
     fn guarded(&mut self, condition: &'a Expr, holds: bool, inner: &'a Expr) {
         self.guards.push(Guard { condition, holds });
         self.expr(inner);
@@ -89,7 +89,7 @@ impl<'a, 's, F: Fn(TensorId) -> Option<&'s [i64]>> Collector<'a, '_, F> {
                 self.found.push(Access {
                     tensor: read.tensor,
                     dimension,
-                    extent: *extent,
+                    extent: extent.clone(),
                     index: Cow::Borrowed(index),
                     guards: self.guards.clone(),
                     span: read.place.0,

@@ -14,7 +14,7 @@ pub(super) struct Fact<'a> {
 /// A condition and whether it holds where a read happens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard<'a> {
-    pub(super) condition: &'a Expr,
+    pub(crate) condition: &'a Expr,
     pub(super) holds: bool,
 }
 

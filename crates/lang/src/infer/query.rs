@@ -223,35 +223,15 @@ impl<F: Fn(TensorId) -> DType> RangeContext<'_, F> {
 
     /// Adds the bounds of each variable: the range of an axis, the type of a value.
     fn bound_variables(&self, builder: &mut Builder<'_>) {
-        for (var, key) in builder.vars.keys.iter().enumerate() {
-            let range = match key {
-                Key::Axis(axis) => match self.interval(*axis) {
+        for var in 0..builder.vars.keys.len() {
+            let range = match builder.vars.keys[var] {
+                Key::Axis(axis) => match self.interval(axis) {
                     Some(range) => (Some(range.lo), Some(range.hi)),
                     None => (Some(0), None),
                 },
-                Key::Value(value) => {
-                    let range = self.value_range(value);
-                    (Some(range.lo), Some(range.hi))
-                }
-                // Implied over the integers, but not over the rationals of the elimination.
-                Key::Quotient(index, divisor) => {
-                    finite(self.index_range(index).floor_div(i128::from(*divisor)))
-                }
-                Key::Extremum(Atom::Min(a, b)) => {
-                    finite(self.index_range(a).least(self.index_range(b)))
-                }
-                Key::Extremum(Atom::Max(a, b)) => {
-                    finite(self.index_range(a).greatest(self.index_range(b)))
-                }
-                Key::Extremum(_) => (None, None),
+                key => key.bounds(&|index| self.index_range(index), self.dtype),
             };
-            let var = Linear::var(var as u32);
-            if let Some(lo) = range.0 {
-                builder.rows.extend(var.combine(1, &Linear::constant(-lo), 1));
-            }
-            if let Some(hi) = range.1 {
-                builder.rows.extend(var.combine(-1, &Linear::constant(hi), 1));
-            }
+            builder.bound(var, range);
         }
     }
 }
@@ -264,13 +244,52 @@ fn finite(range: Interval) -> (Option<i128>, Option<i128>) {
 
 /// The meaning of a variable of a system.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Key<'a> {
+pub(super) enum Key<'a> {
     Axis(AxisId),
     Value(&'a Expr),
     /// `index / divisor`, rounded down.
     Quotient(&'a Index, i64),
     /// A minimum or maximum.
     Extremum(&'a Atom),
+    /// A product of variables.
+    Product(&'a Index, AxisId),
+}
+
+impl Key<'_> {
+    /// The variable as an index, if it depends on sizes alone.
+    fn of_sizes(&self) -> Option<Index> {
+        let index = match *self {
+            Key::Axis(axis) => Index::axis(axis),
+            Key::Value(_) => return None,
+            Key::Quotient(index, divisor) => index.div(divisor)?,
+            Key::Extremum(atom) => Index::atom(atom.clone()),
+            Key::Product(index, factor) => index.times(factor)?,
+        };
+        let mut others = index.has_value();
+        index.walk_axes(&mut |axis| others |= axis.size().is_none());
+        (!others).then_some(index)
+    }
+
+    /// The bounds of a variable that is not an axis.
+    pub(super) fn bounds(
+        self,
+        range: &impl Fn(&Index) -> Interval,
+        dtype: &impl Fn(TensorId) -> DType,
+    ) -> (Option<i128>, Option<i128>) {
+        match self {
+            Key::Axis(_) => (Some(0), None),
+            Key::Value(value) => {
+                let range = Interval::of_type(value.dtype(dtype));
+                (Some(range.lo), Some(range.hi))
+            }
+            // Implied over the integers, but not over the rationals of the elimination.
+            Key::Quotient(index, divisor) => finite(range(index).floor_div(i128::from(divisor))),
+            Key::Extremum(Atom::Min(a, b)) => finite(range(a).least(range(b))),
+            Key::Extremum(Atom::Max(a, b)) => finite(range(a).greatest(range(b))),
+            Key::Extremum(_) => (None, None),
+            Key::Product(index, factor) => finite(range(index).times(range(&Index::axis(factor)))),
+        }
+    }
 }
 
 /// A system whose solutions are out-of-bounds points of an access.
@@ -289,7 +308,11 @@ const NEAREST: usize = 4;
 
 /// The innermost guards: they decide most queries, however long the chain of selections is.
 fn nearest_guards<'a, 'g>(access: &'a Access<'g>) -> &'a [Guard<'g>] {
-    &access.guards[access.guards.len().saturating_sub(NEAREST)..]
+    nearest(&access.guards)
+}
+
+pub(super) fn nearest<'a, 'g>(guards: &'a [Guard<'g>]) -> &'a [Guard<'g>] {
+    &guards[guards.len().saturating_sub(NEAREST)..]
 }
 
 /// The most minima and maxima that are split into cases.
@@ -367,8 +390,8 @@ fn least_integer(system: &System, var: u32, lo: i128, hi: Option<i128>, work: &m
 }
 
 #[derive(Debug, Clone, Default)]
-struct Variables<'a> {
-    keys: Vec<Key<'a>>,
+pub(super) struct Variables<'a> {
+    pub(super) keys: Vec<Key<'a>>,
 }
 
 impl<'a> Variables<'a> {
@@ -391,15 +414,15 @@ impl<'a> Variables<'a> {
 
 /// Linearizes index expressions; quotients, minima and maxima become variables with defining rows.
 #[derive(Default)]
-struct Builder<'a> {
-    vars: Variables<'a>,
-    rows: Vec<Linear>,
+pub(super) struct Builder<'a> {
+    pub(super) vars: Variables<'a>,
+    pub(super) rows: Vec<Linear>,
     /// Disjunctions of two rows.
     splits: Vec<(Linear, Linear)>,
 }
 
 impl<'a> Builder<'a> {
-    fn linear(&mut self, index: &'a Index) -> Option<Linear> {
+    pub(super) fn linear(&mut self, index: &'a Index) -> Option<Linear> {
         let mut sum = Linear::constant(i128::from(index.constant_term()));
         for term in index.terms() {
             let atom = self.atom(&term.atom)?;
@@ -419,6 +442,9 @@ impl<'a> Builder<'a> {
             }
             Atom::Min(a, b) => self.extremum(atom, a, b, 1),
             Atom::Max(a, b) => self.extremum(atom, a, b, -1),
+            Atom::Product(inner, factor) => {
+                Some(Linear::var(self.vars.intern(Key::Product(inner, *factor))?.0))
+            }
         }
     }
 
@@ -462,7 +488,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a fact; one that is not linear adds nothing.
-    fn fact(&mut self, fact: &Fact<'a>) {
+    pub(super) fn fact(&mut self, fact: &Fact<'a>) {
         let (Some(lhs), Some(rhs)) = (self.linear(fact.lhs), self.linear(fact.rhs)) else {
             return;
         };
@@ -483,9 +509,47 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Adds the bounds of a variable.
+    pub(super) fn bound(&mut self, var: usize, (lo, hi): (Option<i128>, Option<i128>)) {
+        let var = Linear::var(var as u32);
+        if let Some(lo) = lo {
+            self.rows.extend(var.combine(1, &Linear::constant(-lo), 1));
+        }
+        if let Some(hi) = hi {
+            self.rows.extend(var.combine(-1, &Linear::constant(hi), 1));
+        }
+    }
+
     fn violation(self, above: bool) -> Violation<'a> {
+        let (system, vars, splits) = self.system();
+        Violation { above, system, vars, splits }
+    }
+
+    fn system(self) -> (System, Variables<'a>, Vec<(Linear, Linear)>) {
         let mut system = System::new(self.vars.keys.len());
         self.rows.into_iter().for_each(|row| system.require(row));
-        Violation { above, system, vars: self.vars, splits: self.splits }
+        (system, self.vars, self.splits)
+    }
+
+    /// Rows over variables of sizes alone that all points satisfy; `None` if there is no point.
+    pub(super) fn of_sizes(self) -> Option<Vec<Index>> {
+        let (system, vars, _) = self.system();
+        let atoms: Vec<Option<Index>> = vars.keys.iter().map(Key::of_sizes).collect();
+        let keep = |var: u32| atoms.get(var as usize).is_some_and(Option::is_some);
+        let rows = system.onto(&keep, &mut Work::new())?;
+        let index = |row: &Linear| {
+            let start = Index::constant(i64::try_from(row.constant_term()).ok()?);
+            row.terms().iter().try_fold(start, |sum, (var, factor)| {
+                let atom = atoms.get(*var as usize)?.as_ref()?;
+                sum.add(&atom.scale(i64::try_from(*factor).ok()?)?)
+            })
+        };
+        Some(rows.iter().filter_map(index).collect())
+    }
+
+    /// Whether no point satisfies all rows.
+    pub(super) fn has_no_point(self) -> bool {
+        let (system, _, splits) = self.system();
+        solve(&system, &splits, MAX_SPLITS, &mut Work::new()) == Solution::None
     }
 }

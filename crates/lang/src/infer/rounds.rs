@@ -60,21 +60,40 @@ pub(crate) fn infer(
 }
 
 /// The variables of a subscript and of its guards, as sets of bits; a statement has at most 32.
-struct Mentions {
-    subscript: u64,
-    guards: u64,
+pub(crate) struct Mentions {
+    pub(crate) subscript: u64,
+    pub(crate) guards: u64,
     /// Whether the subscript can determine a range: it is pure index arithmetic.
     determines: bool,
 }
 
-fn mentions(access: &Access<'_>) -> Mentions {
+pub(crate) fn mentions<E>(access: &Access<'_, E>) -> Mentions {
     let guards = access.guards.iter().fold(0, |set, guard| set | guard_axes(guard));
     Mentions { subscript: index_axes(&access.index), guards, determines: !access.index.has_value() }
 }
 
+/// The accesses of a round: those with exactly one unsettled variable, and that variable.
+pub(crate) fn of_round(
+    variables: &[Mentions],
+    unsettled: u64,
+    wait_for_guards: bool,
+) -> impl Iterator<Item = (usize, AxisId)> {
+    variables.iter().enumerate().filter_map(move |(number, mentions)| {
+        let open = mentions.subscript & unsettled;
+        let waits = wait_for_guards && mentions.guards & unsettled & !open != 0;
+        let counts = mentions.determines && open.count_ones() == 1 && !waits;
+        counts.then(|| (number, AxisId(open.trailing_zeros())))
+    })
+}
+
+/// The index variables of an index, without sizes that vary.
 pub(crate) fn index_axes(index: &Index) -> u64 {
     let mut set = 0;
-    index.walk_axes(&mut |axis| set |= 1 << axis.0);
+    index.walk_axes(&mut |axis| {
+        if axis.size().is_none() {
+            set |= 1 << axis.0;
+        }
+    });
     set
 }
 
@@ -102,21 +121,13 @@ fn one_round(
         (0..ranges.len()).filter(|var| ranges[*var].is_none()).map(|var| 1 << var).sum();
     let known = RangeContext { ranges: &ranges, dtype };
     let mut found: Vec<Option<(i64, Vec<usize>, bool)>> = vec![None; ranges.len()];
-    for (number, (access, mentions)) in accesses.iter().zip(variables).enumerate() {
-        let open = mentions.subscript & unsettled;
-        if !mentions.determines || open.count_ones() != 1 {
-            continue;
-        }
-        if wait_for_guards && mentions.guards & unsettled & !open != 0 {
-            continue;
-        }
-        let var = open.trailing_zeros();
-        let (hi, below) = match known.limit(access, AxisId(var)) {
+    for (number, var) in of_round(variables, unsettled, wait_for_guards) {
+        let (hi, below) = match known.limit(&accesses[number], var) {
             Limit::None => continue,
             Limit::Above(at) => (at, false),
             Limit::Below(at) => (at, true),
         };
-        match &mut found[var as usize] {
+        match &mut found[var.0 as usize] {
             Some((least, limits, _)) if *least == hi => limits.push(number),
             Some((least, ..)) if *least < hi => {}
             slot => *slot = Some((hi, vec![number], below)),

@@ -90,6 +90,14 @@ impl Linear {
         })
     }
 
+    pub(super) fn terms(&self) -> &[(u32, i128)] {
+        &self.terms
+    }
+
+    pub(super) fn constant_term(&self) -> i128 {
+        self.constant
+    }
+
     /// Divides by the greatest common divisor of the coefficients and rounds the constant down:
     /// over integers `2x + 1 >= 0` is `x >= 0`.
     fn tighten(mut self) -> Linear {
@@ -143,7 +151,7 @@ impl System {
     /// The values of a variable in solutions, or `None` if there is no solution. The bounds may be
     /// too wide, never too narrow.
     pub(super) fn project(mut self, var: u32, work: &mut Work) -> Option<Bounds> {
-        while let Some(next) = self.cheapest(Some(var)) {
+        while let Some(next) = self.cheapest(&|other| other == var) {
             self.eliminate(next, work);
             if self.infeasible {
                 return None;
@@ -152,6 +160,18 @@ impl System {
         let bounds = self.bounds_of(var, &vec![None; self.vars as usize]);
         let empty = matches!((bounds.lo, bounds.hi), (Some(lo), Some(hi)) if lo > hi);
         (!self.infeasible && !empty).then_some(bounds)
+    }
+
+    /// Rows over some variables alone that all solutions satisfy; `None` if there is no solution.
+    pub(super) fn onto(
+        mut self,
+        keep: &dyn Fn(u32) -> bool,
+        work: &mut Work,
+    ) -> Option<Vec<Linear>> {
+        while let Some(next) = self.cheapest(keep) {
+            self.eliminate(next, work);
+        }
+        (!self.infeasible).then_some(self.rows)
     }
 
     /// The system with a value for a variable.
@@ -179,7 +199,7 @@ impl System {
             if last.infeasible {
                 return Solution::None;
             }
-            let Some(next) = last.cheapest(None) else { break };
+            let Some(next) = last.cheapest(&|_| false) else { break };
             let mut smaller = last.clone();
             smaller.eliminate(next, work);
             order.push(next);
@@ -203,7 +223,7 @@ impl System {
     /// The variable to eliminate next: preferably one whose coefficients are all 1 or -1, because
     /// its elimination is exact over the integers; of those, the one that makes the fewest new
     /// rows.
-    fn cheapest(&self, keep: Option<u32>) -> Option<u32> {
+    fn cheapest(&self, keep: &dyn Fn(u32) -> bool) -> Option<u32> {
         if self.vars as usize > MAX_VARS {
             return None;
         }
@@ -213,7 +233,7 @@ impl System {
             *inexact |= coefficient.abs() != 1;
             *(if *coefficient > 0 { positive } else { negative }) += 1;
         }
-        let candidates = counts.into_iter().filter(|(var, _)| Some(*var) != keep);
+        let candidates = counts.into_iter().filter(|(var, _)| !keep(*var));
         let cost = |(_, (inexact, positive, negative)): &(u32, (bool, usize, usize))| {
             (*inexact, positive * negative)
         };

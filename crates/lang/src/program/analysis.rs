@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{AxisKind, Expr, Index, Interval, Program, Read, Stage, TensorId};
+use super::{AxisId, AxisKind, Expr, Index, Interval, Program, Read, Stage, TensorId};
 
 /// The static analysis of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -191,7 +191,10 @@ impl Program {
     /// too wide.
     #[must_use]
     pub fn range_of(&self, stage: &Stage, index: &Index) -> Interval {
-        let axis = |id| {
+        let axis = |id: AxisId| {
+            if id.size().is_some() {
+                return Interval { lo: 0, hi: 1 << 48 };
+            }
             let axis = stage.axis(id);
             Interval { lo: i128::from(axis.lo), hi: i128::from(axis.hi) - 1 }
         };

@@ -146,6 +146,11 @@ impl Writer {
                 Atom::Mod(inner, divisor) => self.division("mod", inner, *divisor),
                 Atom::Min(a, b) => self.indices("min", a, b),
                 Atom::Max(a, b) => self.indices("max", a, b),
+                Atom::Product(inner, factor) => {
+                    self.tag("product");
+                    self.int(i128::from(factor.0));
+                    self.index(inner);
+                }
                 Atom::Value(expr) => {
                     self.tag("value");
                     self.expr(expr);

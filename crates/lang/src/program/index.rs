@@ -1,7 +1,8 @@
 //! Index expressions in a normal form.
 //!
 //! An [`Index`] is a constant plus a sum of integer multiples of *atoms*. An atom is an axis, a
-//! quotient or remainder by a positive constant, a minimum or maximum, or a data-dependent value.
+//! quotient or remainder by a positive constant, a minimum or maximum, a product with a variable, or
+//! a data-dependent value.
 //! The constructors here keep an index normal: atoms are sorted and distinct, no coefficient is
 //! zero, and terms are factored out of `/` and `%` where possible.
 
@@ -37,6 +38,9 @@ pub enum Atom {
     Min(Box<Index>, Box<Index>),
     /// The greater of two.
     Max(Box<Index>, Box<Index>),
+    /// A product with a variable that is known at run time alone, such as a stride; the other
+    /// factor is a single atom.
+    Product(Box<Index>, AxisId),
     /// An integer that is not a quasi-affine function of the axes: read from a tensor, or a product
     /// of axes.
     Value(Box<Expr>),
@@ -208,6 +212,17 @@ impl Index {
         Index::atom(Atom::Mod(Box::new(rest), divisor))
     }
 
+    /// `self * factor`, term by term; `None` on overflow.
+    #[must_use]
+    pub fn times(&self, factor: AxisId) -> Option<Index> {
+        let start = Index::axis(factor).scale(self.constant)?;
+        self.terms.iter().try_fold(start, |sum, term| {
+            let inner = Index::atom(term.atom.clone());
+            let product = Index::atom(Atom::Product(Box::new(inner), factor));
+            sum.add(&product.scale(term.coefficient)?)
+        })
+    }
+
     /// The lesser of two.
     #[must_use]
     pub fn min(self, other: Index) -> Index {
@@ -251,6 +266,10 @@ impl Index {
             match &term.atom {
                 Atom::Axis(axis) => visit(*axis),
                 Atom::Div(inner, _) | Atom::Mod(inner, _) => inner.walk_axes(visit),
+                Atom::Product(inner, factor) => {
+                    inner.walk_axes(visit);
+                    visit(*factor);
+                }
                 Atom::Min(a, b) | Atom::Max(a, b) => {
                     a.walk_axes(visit);
                     b.walk_axes(visit);
@@ -272,7 +291,9 @@ impl Index {
         for term in &self.terms {
             match &term.atom {
                 Atom::Axis(_) => {}
-                Atom::Div(inner, _) | Atom::Mod(inner, _) => inner.collect_values(found),
+                Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => {
+                    inner.collect_values(found);
+                }
                 Atom::Min(a, b) | Atom::Max(a, b) => {
                     a.collect_values(found);
                     b.collect_values(found);
@@ -293,7 +314,9 @@ impl Index {
         for term in &mut self.terms {
             match &mut term.atom {
                 Atom::Axis(_) => {}
-                Atom::Div(inner, _) | Atom::Mod(inner, _) => inner.for_each_value_mut(change),
+                Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => {
+                    inner.for_each_value_mut(change);
+                }
                 Atom::Min(a, b) | Atom::Max(a, b) => {
                     a.for_each_value_mut(change);
                     b.for_each_value_mut(change);
@@ -343,7 +366,9 @@ impl Index {
     pub(crate) fn height(&self) -> usize {
         let atom = |term: &Term| match &term.atom {
             Atom::Axis(_) => 1,
-            Atom::Div(inner, _) | Atom::Mod(inner, _) => 2 + inner.height(),
+            Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => {
+                2 + inner.height()
+            }
             Atom::Min(a, b) | Atom::Max(a, b) => 1 + a.height().max(b.height()),
             Atom::Value(expr) => 1 + expr.height(),
         };
@@ -385,6 +410,9 @@ impl Index {
                 }
                 Atom::Min(a, b) => a.eval(axis, value)?.min(b.eval(axis, value)?),
                 Atom::Max(a, b) => a.eval(axis, value)?.max(b.eval(axis, value)?),
+                Atom::Product(inner, factor) => {
+                    inner.eval(axis, value)?.wrapping_mul(i128::from(axis(*factor)))
+                }
                 Atom::Value(expr) => value(expr)?,
             };
             sum = sum.wrapping_add(atom.wrapping_mul(i128::from(term.coefficient)));
@@ -428,6 +456,7 @@ impl Atom {
             }
             Atom::Min(a, b) => a.interval(axis, value).least(b.interval(axis, value)),
             Atom::Max(a, b) => a.interval(axis, value).greatest(b.interval(axis, value)),
+            Atom::Product(inner, factor) => inner.interval(axis, value).times(axis(*factor)),
             Atom::Value(expr) => value(expr),
         }
     }
@@ -435,7 +464,9 @@ impl Atom {
     fn has_value(&self) -> bool {
         match self {
             Atom::Axis(_) => false,
-            Atom::Div(inner, _) | Atom::Mod(inner, _) => inner.has_value(),
+            Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => {
+                inner.has_value()
+            }
             Atom::Min(a, b) | Atom::Max(a, b) => a.has_value() || b.has_value(),
             Atom::Value(_) => true,
         }
@@ -468,6 +499,12 @@ impl Interval {
     pub fn scale(self, factor: i128) -> Interval {
         let (a, b) = (self.lo.saturating_mul(factor), self.hi.saturating_mul(factor));
         Interval { lo: a.min(b), hi: a.max(b) }
+    }
+
+    /// The products of values of both.
+    #[must_use]
+    pub fn times(self, other: Interval) -> Interval {
+        self.scale(other.lo).hull(self.scale(other.hi))
     }
 
     /// The quotients of its values by a positive number, rounded down.

@@ -21,6 +21,7 @@ mod print;
 mod rewrite;
 mod running;
 mod scatter;
+mod sized;
 mod strided;
 
 pub use analysis::{Analysis, StageAnalysis};
@@ -34,6 +35,8 @@ pub use print::{expr_text, index_text};
 pub use rewrite::Rewrite;
 pub use running::Running;
 pub use scatter::Scatter;
+pub(crate) use sized::sized_text;
+pub use sized::{Size, SizeCondition, SizeError, SizeRange, SizeValue, SizedProgram};
 
 use std::fmt;
 
@@ -284,7 +287,7 @@ impl Tensor {
 }
 
 impl Stage {
-    /// The axis with an id of this stage.
+    /// The axis with an id of this stage, which is not that of a [size](AxisId::of_size).
     #[must_use]
     pub fn axis(&self, id: AxisId) -> &Axis {
         &self.axes[id.0 as usize]

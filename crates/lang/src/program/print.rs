@@ -134,7 +134,11 @@ fn def(program: &Program, body: Vec<ast::Stmt>) -> ast::Def {
 
 fn stmt(program: &Program, stage: &Stage, ranges: bool) -> ast::Comprehension {
     let names = Names {
-        axis: &|axis: AxisId| stage.axis(axis).name.clone(),
+        axis: &|axis: AxisId| match axis.size() {
+            // A program does not know the names of sizes that vary.
+            Some(number) => format!("N{number}"),
+            None => stage.axis(axis).name.clone(),
+        },
         tensor: &|id: TensorId| program.tensor(id).name.clone(),
         dtype: &|id: TensorId| program.tensor(id).dtype,
         own: stage.scan.as_ref().map(|_| stage.output),
@@ -296,6 +300,10 @@ where
             Atom::Mod(index, divisor) => binary(ArithOp::Rem, index, *divisor),
             Atom::Min(a, b) => call(Builtin::Min.name(), a, b),
             Atom::Max(a, b) => call(Builtin::Max.name(), a, b),
+            Atom::Product(inner, factor) => {
+                let factor = expr(ExprKind::Name((self.axis)(*factor)));
+                expr(ExprKind::Arith(ArithOp::Mul, Box::new(self.index(inner)), Box::new(factor)))
+            }
             Atom::Value(value) => self.nonlinear(value),
         }
     }

@@ -43,6 +43,13 @@ impl Index {
                 Atom::Mod(inner, divisor) => inner.rebuild(rules)?.rem(*divisor),
                 Atom::Min(a, b) => a.rebuild(rules)?.min(b.rebuild(rules)?),
                 Atom::Max(a, b) => a.rebuild(rules)?.max(b.rebuild(rules)?),
+                Atom::Product(inner, factor) => {
+                    let (inner, factor) = (inner.rebuild(rules)?, rules.axis(*factor)?);
+                    match (factor.as_constant(), factor.as_axis()) {
+                        (Some(factor), _) => inner.scale(factor)?,
+                        (None, factor) => inner.times(factor?)?,
+                    }
+                }
                 Atom::Value(value) => Index::value(value.rewrite(rules)?),
             };
             sum = sum.add(&atom.scale(term.coefficient)?)?;

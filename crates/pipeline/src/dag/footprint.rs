@@ -222,7 +222,7 @@ fn of_atom(stage: &Stage, atom: &Atom) -> Option<Form> {
                 Some(Form { reach, constant })
             }
         },
-        Atom::Axis(_) | Atom::Value(_) => None,
+        Atom::Axis(_) | Atom::Product(..) | Atom::Value(_) => None,
     }
 }
 

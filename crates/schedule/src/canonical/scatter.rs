@@ -1,50 +1,52 @@
 //! The canonical loops of a scatter: initialization, then terms.
 
-use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::{AxisId, AxisKind, Combine, Expr, Index, Program, Stage};
+use tensorwright_lang::program::{AxisId, AxisKind, Combine, Expr, Index};
 
-use super::{Axes, convert, copy_base, covers, element, neutral, wide_sum, widen};
+use super::source::Source;
+use super::{Axes, AxisLoop, convert, copy_base, element, neutral, wide_sum, widen};
 use crate::lower::all_hold;
-use crate::nest::{BufferId, LoopNest, Role, Scatter, StageId, Store};
+use crate::nest::{BufferId, LoopNest, Role, Scatter, Store};
 
-pub(super) fn add_stage(nest: &mut LoopNest, program: &Program, stage: &Stage) {
+pub(super) fn add_stage(nest: &mut LoopNest, source: &Source<'_>, number: usize) {
+    let (program, stage) = (source.program, &source.program.stages[number]);
     // Binding refuses scatters that do not reduce.
     let Some(op) = stage.combine.reduction() else { return };
     let narrow = program.tensor(stage.output).dtype;
     let dtype = narrow.computed_in();
     let is_wide = dtype != narrow;
-    if let Some(base) = stage.base.filter(|_| is_wide && !covers(program, stage)) {
-        copy_base(nest, stage.output, base);
+    if let Some(base) = stage.base.filter(|_| is_wide && !source.covers(number)) {
+        copy_base(nest, source, stage.output, base);
     }
     let target = if is_wide { wide_sum(nest, stage, dtype) } else { stage.output };
-    add_start(nest, program, stage, target, op);
-    add_terms(nest, stage, target, op, (narrow, dtype));
+    add_start(nest, source, number, target, op);
+    add_terms(nest, source, number, target, op);
     if is_wide {
-        convert(nest, stage, target);
+        convert(nest, source, number, target);
     }
 }
 
 /// Initializes all elements.
 fn add_start(
     nest: &mut LoopNest,
-    program: &Program,
-    stage: &Stage,
+    source: &Source<'_>,
+    number: usize,
     target: BufferId,
     op: ReductionOp,
 ) {
-    let (narrow, dtype) = (program.tensor(stage.output).dtype, nest.dtype(target));
-    let shape = nest.buffer(target).shape.clone();
-    let mut axes = Axes { stage: StageId(target), loops: Vec::new(), values: Vec::new() };
+    let stage = &source.program.stages[number];
+    let (narrow, dtype) = (source.program.tensor(stage.output).dtype, nest.dtype(target));
+    let rank = nest.buffer(target).shape.len();
+    let names: Vec<String> = stage.axes.iter().take(rank).map(|axis| axis.name.clone()).collect();
+    let axes = Axes::over(nest, source, target, &names);
     let mut inside = Vec::new();
-    for (axis, extent) in stage.axes.iter().zip(&shape) {
-        let var = nest.add_var(axis.name.clone());
-        axes.loops.push((var, *extent, Role::Spatial));
-        axes.values.push(Index::axis(var));
-        let first = Index::axis(var).sub(&Index::constant(axis.lo));
-        let last = Index::constant(axis.hi - 1).sub(&Index::axis(var));
-        inside.extend(first.filter(|_| axis.lo > 0));
-        inside.extend(last.filter(|_| axis.hi < *extent));
+    for (dimension, l) in axes.loops.iter().enumerate() {
+        let (lo, hi) = source.ends(number, AxisId(dimension as u32));
+        let end = l.count.clone().unwrap_or(Index::constant(l.extent));
+        let first = Index::axis(l.var).sub(&lo);
+        let last = hi.sub(&Index::axis(l.var)).and_then(|last| last.add(&Index::constant(-1)));
+        inside.extend(first.filter(|_| lo.as_constant() != Some(0)));
+        inside.extend(last.filter(|_| hi != end));
     }
     let held = |base| widen(element(base, axes.values.clone()), narrow, dtype);
     let anew = neutral(op, dtype);
@@ -66,12 +68,14 @@ fn select(condition: Expr, then: Expr, otherwise: Expr) -> Expr {
 /// Adds every term to its element.
 fn add_terms(
     nest: &mut LoopNest,
-    stage: &Stage,
+    source: &Source<'_>,
+    number: usize,
     target: BufferId,
     op: ReductionOp,
-    (narrow, dtype): (DType, DType),
 ) {
-    let mut axes = Axes { stage: StageId(target), loops: Vec::new(), values: Vec::new() };
+    let stage = &source.program.stages[number];
+    let (narrow, dtype) = (source.program.tensor(stage.output).dtype, nest.dtype(target));
+    let mut axes = Axes::new(target, source);
     for (axis, id) in stage.axes.iter().zip((0..).map(AxisId)) {
         if stage.is_scattered(id) {
             // This variable is unused.
@@ -83,8 +87,9 @@ fn add_terms(
             AxisKind::Reduce => Role::Reduce,
         };
         let var = nest.add_var(axis.name.clone());
-        axes.loops.push((var, axis.extent(), role));
-        let value = Index::axis(var).add(&Index::constant(axis.lo));
+        let (extent, count) = source.extent(number, id);
+        axes.loops.push(AxisLoop { var, extent, count, role });
+        let value = Index::axis(var).add(&source.ends(number, id).0);
         axes.values.push(value.unwrap_or_else(|| Index::axis(var)));
     }
     // Binding refuses programs whose index arithmetic could overflow.

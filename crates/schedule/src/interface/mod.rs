@@ -13,13 +13,17 @@
 //! which never varies.
 
 mod argument;
+mod formula;
 mod identifier;
 mod launches;
+mod numbers;
 mod version;
 
 pub use argument::{Argument, in_order};
+pub use formula::{Formula, Part};
 pub use identifier::{alphanumeric, identifier, stem};
 pub use launches::{DeviceProgram, LaunchPlan};
+pub use numbers::Number;
 pub use version::version;
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +32,7 @@ use tensorwright_lang::program::{FixedScalar, Read};
 use tensorwright_lang::source::Span;
 
 use crate::LoweredNest;
-use crate::nest::{BufferId, LoopNest, Node, Owner, Uses, for_each_store};
+use crate::nest::{Buffer, BufferId, LoopNest, Node, Owner, Uses, for_each_store};
 use crate::workspace::{ALIGNMENT, Workspace, WorkspaceLayout};
 
 /// How a kernel is called.
@@ -41,6 +45,10 @@ pub struct Interface {
     pub has_prepare: bool,
     /// The parameters of both functions, in order: inputs, then outputs, then prepared buffers.
     pub parameters: Vec<Parameter>,
+    /// The numbers that are known at run time alone: a last parameter points to the values of those
+    /// that are [passed](Interface::passed_numbers). Empty if sizes are fixed.
+    #[serde(default)]
+    pub numbers: Vec<Number>,
     /// The parameters of the definition that are compiled into the loops. They are not passed to
     /// either function.
     pub fixed: Vec<FixedScalar>,
@@ -65,8 +73,11 @@ pub struct Parameter {
     pub name: String,
     /// The type of the elements.
     pub dtype: DType,
-    /// The extents of dense, row-major memory; empty for one element.
+    /// The extents of dense, row-major memory; empty for one element. If sizes vary, the largest.
     pub shape: Vec<i64>,
+    /// The extents as functions of [numbers](Interface::numbers); empty if sizes are fixed.
+    #[serde(default)]
+    pub extents: Vec<Formula>,
     /// Whether it is an input, an output or a prepared buffer.
     pub owner: Owner,
     /// Whether it is an input whose values do not change between calls.
@@ -118,6 +129,7 @@ impl Interface {
                 name: buffer.name.clone(),
                 dtype: buffer.dtype,
                 shape: buffer.shape.clone(),
+                extents: extents(nest, buffer),
                 owner: buffer.owner,
                 is_const: nest.constants.contains(id),
                 // The caller owns an output even if it is never written.
@@ -131,6 +143,7 @@ impl Interface {
             symbol: stem(&nest.name),
             has_prepare: !nest.prepare.is_empty(),
             parameters,
+            numbers: numbers::of(nest),
             fixed: nest.fixed.clone(),
             workspace: WorkspaceLayout::of(lowered).size,
             prepared_bytes,
@@ -166,7 +179,12 @@ impl Interface {
             parameters.push((dtype, shape, owner, prepared_at));
         }
         let Workspace { shared_bytes, private_bytes } = self.workspace;
-        version(&format!("{parameters:?} {shared_bytes} {private_bytes} {}", self.prepared_bytes))
+        let numbers = match self.numbers.as_slice() {
+            [] => String::new(),
+            numbers => format!(" {numbers:?}"),
+        };
+        let prepared = self.prepared_bytes;
+        version(&format!("{parameters:?} {shared_bytes} {private_bytes} {prepared}{numbers}"))
     }
 
     /// The parameters of the definition, in its order: inputs, then outputs. Sizes and schedules
@@ -248,6 +266,13 @@ impl CheckedRead {
     fn is(&self, read: &Read) -> bool {
         (self.buffer, self.place) == (read.tensor, read.place.0)
     }
+}
+
+/// The extents of a buffer as functions of run-time numbers.
+fn extents(nest: &LoopNest, buffer: &Buffer) -> Vec<Formula> {
+    let Some(shape) = &buffer.run_time else { return Vec::new() };
+    let position = |var| nest.numbers.iter().position(|number| number.var == var);
+    shape.extents.iter().filter_map(|extent| Formula::of(extent, &position)).collect()
 }
 
 /// The reads of a nest that are checked at run time, in the order of their numbers.

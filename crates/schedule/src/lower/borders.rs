@@ -23,7 +23,7 @@ const MOST_COPIES: usize = 512;
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     let mut left = MOST_COPIES;
-    super::both(nest, |_, body| nodes(body, &Ranges::default(), &mut left))?;
+    super::both(nest, |nest, body| nodes(body, &nest.ranges(), &mut left))?;
     // Borders of one iteration need no loop.
     if left < MOST_COPIES { simplify::run(nest) } else { Ok(()) }
 }
@@ -160,7 +160,7 @@ fn clamps(index: &Index, lane: Var) -> bool {
     let is_lane = |var: Var| var == lane;
     index.terms().iter().any(|term| match &term.atom {
         Atom::Min(a, b) | Atom::Max(a, b) => a.mentions(&is_lane) || b.mentions(&is_lane),
-        Atom::Div(inner, _) | Atom::Mod(inner, _) => clamps(inner, lane),
+        Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => clamps(inner, lane),
         Atom::Axis(_) | Atom::Value(_) => false,
     })
 }

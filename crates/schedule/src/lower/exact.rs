@@ -10,11 +10,11 @@
 use tensorwright_lang::program::{Exact, Expr};
 
 use super::LowerError;
-use crate::nest::{LoopNest, Node, Ranges, Var};
+use crate::nest::{LoopNest, Node, Ranges, Span, Var};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |nest, mut body| {
-        nodes(nest, &mut body, &Ranges::default()).ok_or(LowerError::Overflow)?;
+        nodes(nest, &mut body, &nest.ranges()).ok_or(LowerError::Overflow)?;
         Ok(body)
     })
 }
@@ -23,7 +23,9 @@ fn nodes(nest: &LoopNest, nodes: &mut [Node], ranges: &Ranges) -> Option<()> {
     for node in nodes {
         if let Node::Loop(l) = node {
             self::nodes(nest, &mut l.body, &ranges.with(l.var, l.extent))?;
-            continue;
+            if l.span.is_none() {
+                continue;
+            }
         }
         let mut inner = ranges.clone();
         if let Node::Store(store) = &*node
@@ -36,7 +38,13 @@ fn nodes(nest: &LoopNest, nodes: &mut [Node], ranges: &Ranges) -> Option<()> {
         let extent = |id, dimension: u32| nest.buffer(id).shape.get(dimension as usize).copied();
         let exact = Exact::new(&axis, &dtype, &extent);
         match node {
-            Node::Loop(_) | Node::Barrier => {}
+            Node::Loop(l) => {
+                if let Some(Span { begin, end }) = l.span.as_deref_mut() {
+                    *begin = exact.index(begin)?;
+                    *end = exact.index(end)?;
+                }
+            }
+            Node::Barrier => {}
             Node::Guard(guard) => {
                 for condition in &mut guard.conditions {
                     *condition = exact.condition(condition)?;

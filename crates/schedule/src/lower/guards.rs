@@ -12,7 +12,7 @@ use super::LowerError;
 use crate::nest::{Body, Guard, Lanes, LoopNest, Node, Ranges};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
-    super::both(nest, |_, nodes| Ok(wrap_all(lift(nodes, &Ranges::default()))))
+    super::both(nest, |nest, nodes| Ok(wrap_all(lift(nodes, &nest.ranges()))))
 }
 
 /// A node and the conditions under which it runs.

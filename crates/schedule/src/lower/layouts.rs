@@ -7,7 +7,7 @@
 use tensorwright_lang::program::{Expr, Read, Rewrite};
 
 use super::LowerError;
-use crate::nest::{LoopNest, Node, Ranges, rewrite_nodes};
+use crate::nest::{LoopNest, Node, rewrite_nodes};
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     if nest.buffers.iter().all(|buffer| buffer.layout.is_none()) {
@@ -19,7 +19,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     })?;
     for buffer in nest.buffers.iter_mut() {
         if let Some(layout) = buffer.layout.take() {
-            buffer.shape = layout.extents(&buffer.shape);
+            buffer.reshape(layout.extents(&buffer.shape));
         }
     }
     Ok(())
@@ -38,7 +38,7 @@ fn place(nest: &LoopNest, nodes: &mut [Node]) -> Result<(), LowerError> {
     rewrite_nodes(nodes, &mut PlaceReads(nest)).ok_or(LowerError::Overflow)?;
     place_targets(nest, nodes)?;
     // Simplifies quotients and remainders at once, so that printed nests are readable.
-    super::simplify::nodes(nodes, &Ranges::default())
+    super::simplify::nodes(nodes, &nest.ranges())
 }
 
 /// The targets of stores and prefetches.

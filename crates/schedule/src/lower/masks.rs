@@ -54,7 +54,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
         stores: MOST_STORES.min((MAX_STORES as u128).saturating_sub(written)),
         operations: MOST_OPERATIONS.min(MAX_OPERATIONS.saturating_sub(operations) / 2),
     };
-    let outside = Scope::default();
+    let outside = Scope { ranges: nest.ranges(), settled: Vec::new() };
     super::both(nest, |nest, body| Ok(pass.nodes(nest, body, &outside).into()))
 }
 
@@ -187,6 +187,10 @@ fn block(node: &Node, scope: &Scope) -> Option<Block> {
         |condition: &&Condition| parts.iter().all(|part| part.conditions.contains(condition));
     found.conditions.iter().filter(is_open).find_map(|condition| {
         let (margin, holds) = condition.margin()?;
+        // Loops are split by sizes later.
+        if margin.mentions(&|var| scope.ranges.is_number(var)) {
+            return None;
+        }
         let (least, greatest) = found.ends(&margin)?;
         // In the block, and over all loops.
         let inside = found.inner.interval(&margin.sub(&least)?).hi;

@@ -15,6 +15,8 @@ mod memory;
 mod padding;
 mod peel;
 mod simplify;
+mod sizes;
+mod slots;
 mod unroll;
 mod vectorize;
 
@@ -74,40 +76,56 @@ pub fn lower_with(
     options: &LowerOptions,
     show: &mut dyn FnMut(&str, &LoopNest),
 ) -> Result<LoweredNest, LowerError> {
+    use When::{Always, OnDevice, Sized};
     let settle = |nest: &mut LoopNest| memory::run(nest, options);
-    let passes: [(&str, &Pass<'_>); 10] = [
-        ("memory", &settle),
-        ("padding", &padding::run),
-        ("layouts", &layouts::run),
-        ("init", &init::run),
-        ("peel", &peel::run),
-        ("masks", &masks::run),
-        ("unroll", &unroll::run),
-        ("vectorize", &vectorize::run),
-        ("simplify", &simplify::run),
-        ("borders", &borders::run),
-    ];
-    let interior: [(&str, &Pass<'_>); 1] = [("interior", &device::interior::run)];
-    let bounds: [(&str, &Pass<'_>); 2] = [("guards", &guards::run), ("exact", &exact::run)];
     let cut = |nest: &mut LoopNest| match &options.device {
         Some(limits) => device::launches::run(nest, limits),
         None => Ok(()),
     };
-    let for_device: [(&str, &Pass<'_>); 5] = [
-        ("lives", &device::lives::run),
-        ("tensors", &device::tensors::run),
-        ("registers", &device::registers::run),
-        ("barriers", &device::barriers::run),
-        ("launches", &cut),
+    let passes: [(When, &str, &Pass<'_>); 20] = [
+        (Always, "memory", &settle),
+        (Always, "padding", &padding::run),
+        (Always, "layouts", &layouts::run),
+        (Always, "init", &init::run),
+        (Always, "peel", &peel::run),
+        (Always, "masks", &masks::run),
+        (Always, "unroll", &unroll::run),
+        (Always, "vectorize", &vectorize::run),
+        (Always, "simplify", &simplify::run),
+        (Always, "borders", &borders::run),
+        (Sized, "sizes", &sizes::run),
+        (OnDevice, "interior", &device::interior::run),
+        (Always, "guards", &guards::run),
+        (Always, "exact", &exact::run),
+        (Sized, "slots", &slots::run),
+        (OnDevice, "lives", &device::lives::run),
+        (OnDevice, "tensors", &device::tensors::run),
+        (OnDevice, "registers", &device::registers::run),
+        (OnDevice, "barriers", &device::barriers::run),
+        (OnDevice, "launches", &cut),
     ];
-    let on_device = |_: &(&str, &Pass<'_>)| options.device.is_some();
-    let passes = passes.into_iter().chain(interior.into_iter().filter(on_device));
-    let passes = passes.chain(bounds).chain(for_device.into_iter().filter(on_device));
-    for (name, pass) in passes {
+    let is_sized = !nest.numbers.is_empty();
+    let runs = |when: When| match when {
+        Always => true,
+        Sized => is_sized,
+        OnDevice => options.device.is_some(),
+    };
+    for (_, name, pass) in passes.into_iter().filter(|(when, ..)| runs(*when)) {
         pass(&mut nest)?;
         show(name, &nest);
     }
     LoweredNest::new(nest)
+}
+
+/// The nests for which a pass runs.
+#[derive(Clone, Copy)]
+enum When {
+    /// All.
+    Always,
+    /// Those with numbers that are known at run time alone.
+    Sized,
+    /// Those for a device.
+    OnDevice,
 }
 
 /// A pass.

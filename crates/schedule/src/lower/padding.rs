@@ -29,8 +29,7 @@ use crate::nest::{Bound, BufferId, LoopKind, LoopNest, Node, Ranges, Store, Var}
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     super::both(nest, |nest, mut nodes| {
-        let scope =
-            Scope { nest, locals: Vec::new(), lanes: Vec::new(), ranges: Ranges::default() };
+        let scope = Scope { nest, locals: Vec::new(), lanes: Vec::new(), ranges: nest.ranges() };
         scope.nodes(&mut nodes)?;
         Ok(nodes)
     })
@@ -113,10 +112,7 @@ impl Scope<'_> {
 
     /// Whether subscripts stay in the memory of a buffer for all iterations.
     fn fits(&self, buffer: BufferId, subscripts: &[Index]) -> bool {
-        let buffer = self.nest.buffer(buffer);
-        subscripts.iter().enumerate().all(|(dimension, subscript)| {
-            self.ranges.interval(subscript).within(0, i128::from(buffer.padded(dimension)))
-        })
+        self.nest.buffer(buffer).holds(subscripts, &self.ranges)
     }
 
     /// Whether every iteration of the loops has its own element in a local tile.
@@ -129,9 +125,11 @@ impl Scope<'_> {
 
     /// Whether a bound is the end of a dimension of the store's tensor, followed only by padding.
     fn is_end(&self, store: &Store, bound: &Index) -> bool {
-        let shape = &self.nest.buffer(store.buffer).shape;
-        store.subscripts.iter().zip(shape).any(|(subscript, extent)| {
-            Index::constant(*extent - 1).sub(subscript).as_ref() == Some(bound)
+        let buffer = self.nest.buffer(store.buffer);
+        store.subscripts.iter().enumerate().any(|(dimension, subscript)| {
+            let extent = buffer.shape.get(dimension).filter(|_| !buffer.is_sized());
+            let last = extent.map(|extent| Index::constant(*extent - 1));
+            last.and_then(|last| last.sub(subscript)).as_ref() == Some(bound)
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::nest::{Body, Loop, LoopKind, LoopNest, Node, Ranges, Var, for_each_st
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     let mut left = most_tails(nest);
-    super::both(nest, |_, nodes| peel(nodes, &Ranges::default(), &mut left))
+    super::both(nest, |nest, nodes| peel(nodes, &nest.ranges(), &mut left))
 }
 
 /// Peels loops while `left` copies remain: nested tails double the code each time.

@@ -8,10 +8,10 @@ use crate::nest::{
 };
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
-    super::both(nest, |_, mut body| {
+    super::both(nest, |nest, mut body| {
         let mut orphans = Vec::new();
         body = drop_units(body, &mut orphans)?;
-        nodes(&mut body, &Ranges::default())?;
+        nodes(&mut body, &nest.ranges())?;
         Ok(body)
     })
 }

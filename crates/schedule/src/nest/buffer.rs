@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Atom, Index, Term};
 
+use super::{Ranges, RunTimeShape};
+
 /// Memory that a nest reads or writes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -17,6 +19,9 @@ pub struct Buffer {
     /// The extents, outermost first; empty for one element. After lowering, those of the dense,
     /// row-major memory; before, those of the tensor that [`Buffer::layout`] lays out.
     pub shape: Vec<i64>,
+    /// The extents and strides where these are known at run time alone; [`Buffer::shape`] then has
+    /// the largest extents, and memory may be smaller.
+    pub run_time: Option<Box<RunTimeShape>>,
     /// The layout in memory, if not row-major.
     pub layout: Option<Layout>,
     /// The owner.
@@ -87,9 +92,63 @@ impl Buffer {
     /// A row-major buffer.
     #[must_use]
     pub fn new(name: String, dtype: DType, shape: Vec<i64>, owner: Owner) -> Self {
-        let (layout, memory, is_shared) = (None, None, false);
+        let (run_time, layout, memory, is_shared) = (None, None, None, false);
         let (by_thread, fragment) = (Vec::new(), None);
-        Self { name, dtype, shape, layout, owner, memory, is_shared, by_thread, fragment }
+        Self { name, dtype, shape, run_time, layout, owner, memory, is_shared, by_thread, fragment }
+    }
+
+    /// The extent of a dimension of the tensor; it may depend on run-time numbers.
+    #[must_use]
+    pub fn extent(&self, dimension: usize) -> Index {
+        let of_shape = || Index::constant(self.shape.get(dimension).copied().unwrap_or(1));
+        let shape = self.run_time.as_ref();
+        let extent = shape.and_then(|shape| shape.extents.get(dimension)).cloned();
+        extent.unwrap_or_else(of_shape)
+    }
+
+    /// The distance between neighbors in a dimension, in elements; it may be a run-time number.
+    /// Only without a layout, so always after lowering.
+    #[must_use]
+    pub fn stride(&self, dimension: usize) -> Index {
+        let of_shape = || Index::constant(product(self.shape.get(dimension + 1..).unwrap_or(&[])));
+        let shape = self.run_time.as_ref();
+        let stride = shape.and_then(|shape| shape.strides.get(dimension)).cloned();
+        stride.unwrap_or_else(of_shape)
+    }
+
+    /// Whether an extent depends on run-time numbers.
+    #[must_use]
+    pub fn is_sized(&self) -> bool {
+        let shape = self.run_time.as_ref();
+        shape.is_some_and(|shape| shape.extents.iter().any(|e| e.as_constant().is_none()))
+    }
+
+    /// Whether subscripts stay inside of the memory in all iterations.
+    #[must_use]
+    pub fn holds(&self, subscripts: &[Index], ranges: &Ranges) -> bool {
+        self.stays(subscripts, ranges, &|dimension| self.padded(dimension))
+    }
+
+    /// Whether subscripts stay inside of the tensor in all iterations.
+    pub(crate) fn is_inside(&self, subscripts: &[Index], ranges: &Ranges) -> bool {
+        self.stays(subscripts, ranges, &|dimension| self.shape.get(dimension).copied().unwrap_or(1))
+    }
+
+    fn stays(&self, subscripts: &[Index], ranges: &Ranges, fixed: &dyn Fn(usize) -> i64) -> bool {
+        subscripts.iter().enumerate().all(|(dimension, subscript)| {
+            if !self.is_sized() {
+                return ranges.interval(subscript).within(0, i128::from(fixed(dimension)));
+            }
+            let last = self.extent(dimension).add(&Index::constant(-1));
+            let left = last.and_then(|last| last.sub(subscript));
+            ranges.always(subscript) && left.is_some_and(|left| ranges.always(&left))
+        })
+    }
+
+    /// Gives the buffer other extents, which are known now.
+    pub(crate) fn reshape(&mut self, shape: Vec<i64>) {
+        self.shape = shape;
+        self.run_time = None;
     }
 
     /// The number of elements of the memory, padding included.
@@ -126,6 +185,16 @@ impl Buffer {
     /// layout, so always after lowering.
     #[must_use]
     pub fn offset(&self, subscripts: &[Index]) -> Option<Index> {
+        if let Some(shape) = &self.run_time {
+            let mut offset = Index::constant(0);
+            for (subscript, stride) in subscripts.iter().zip(&shape.strides) {
+                offset = offset.add(&match (stride.as_constant(), stride.as_axis()) {
+                    (Some(stride), _) => subscript.scale(stride)?,
+                    (None, stride) => subscript.times(stride?)?,
+                })?;
+            }
+            return Some(offset);
+        }
         let mut offset = Index::constant(0);
         for (subscript, extent) in subscripts.iter().zip(&self.shape) {
             offset = offset.scale(*extent)?.add(subscript)?;
@@ -142,6 +211,9 @@ impl Buffer {
         let divides = |index: &Index| {
             index.terms().iter().any(|term| matches!(term.atom, Atom::Div(..) | Atom::Mod(..)))
         };
+        if self.run_time.is_some() {
+            return (subscripts.to_vec(), self.shape.clone());
+        }
         let (mut merged, mut shape): (Vec<Index>, Vec<i64>) = (Vec::new(), Vec::new());
         for (subscript, extent) in subscripts.iter().zip(&self.shape) {
             if let (Some(before), Some(rows)) = (merged.last_mut(), shape.last_mut())

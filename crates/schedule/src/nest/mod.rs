@@ -18,6 +18,7 @@ mod operations;
 mod parts;
 mod print;
 mod ranges;
+mod run_time;
 mod shared;
 mod size;
 mod table;
@@ -30,7 +31,9 @@ pub(crate) use hidden::HiddenTrees;
 pub use launch::{Launch, Launches, WARP};
 pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
+pub(crate) use ranges::extreme;
 pub use ranges::{Ranges, Simplify};
+pub use run_time::{NumberSource, RunTimeNumber, RunTimeShape};
 pub use shared::Shared;
 pub use size::Size;
 pub use table::Table;
@@ -75,6 +78,9 @@ pub struct LoopNest {
     pub parameters: Vec<BufferId>,
     /// The inputs that are constant between calls.
     pub constants: Vec<BufferId>,
+    /// The numbers that are known when the kernel is called, in the order in which callers pass
+    /// them: sizes that vary, and strides.
+    pub numbers: Vec<RunTimeNumber>,
     /// The parameters of the definition that are compiled into the loops.
     pub fixed: Vec<FixedScalar>,
     /// The preparation: runs once, ahead of all calls, and fills prepared buffers from `const`
@@ -112,14 +118,19 @@ pub enum Node {
     Barrier,
 }
 
-/// A loop whose variable runs from 0 to below `extent` in steps of one.
+/// A loop whose variable runs from 0 to below `extent` in steps of one, or over a [span](Span).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Loop {
     /// The variable.
     pub var: Var,
-    /// The number of iterations; at least one.
+    /// The number of iterations; at least one. With a [span](Loop::span), the values of the
+    /// variable are below this.
     pub extent: i64,
+    /// Whether the number of iterations depends on sizes. [Domains](Store::domain) say how.
+    pub is_sized: bool,
+    /// The iterations, where these depend on sizes; only after lowering.
+    pub span: Option<Box<Span>>,
     /// The stage that the loop belongs to.
     pub stage: Option<StageId>,
     /// How the iterations run.
@@ -140,6 +151,17 @@ pub struct Loop {
     pub locals: Vec<BufferId>,
     /// The loop body.
     pub body: Body,
+}
+
+/// The iterations from `begin` to below `end`, at least one: functions of
+/// [run-time numbers](RunTimeNumber) and of enclosing loops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Span {
+    /// The first value of the variable.
+    pub begin: Index,
+    /// One past the last value.
+    pub end: Index,
 }
 
 /// How the iterations of a loop run.
@@ -393,8 +415,22 @@ impl Loop {
     pub fn new(var: Var, extent: i64, role: Role, body: impl Into<Body>) -> Self {
         let (kind, locals, body) = (LoopKind::Serial, Vec::new(), body.into());
         let (stage, peel, overlaps, slides) = (None, false, false, false);
-        let terms_of = Vec::new();
-        Self { var, extent, stage, kind, role, terms_of, peel, overlaps, slides, locals, body }
+        let (terms_of, is_sized, span) = (Vec::new(), false, None);
+        Self {
+            var,
+            extent,
+            is_sized,
+            span,
+            stage,
+            kind,
+            role,
+            terms_of,
+            peel,
+            overlaps,
+            slides,
+            locals,
+            body,
+        }
     }
 
     /// The loop without its body.

@@ -126,6 +126,7 @@ impl Cost<'_> {
 fn of_index(index: &Index) -> u128 {
     let term = |term: &Term| match &term.atom {
         Atom::Axis(_) => 0,
+        Atom::Product(inner, _) => 1 + of_index(inner),
         Atom::Div(inner, _) | Atom::Mod(inner, _) => 4 + of_index(inner),
         Atom::Min(a, b) | Atom::Max(a, b) => 2 + of_index(a) + of_index(b),
         Atom::Value(value) => parts(value) as u128,

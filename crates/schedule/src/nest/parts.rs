@@ -21,7 +21,9 @@ pub(crate) fn parts(expr: &Expr) -> usize {
 pub(crate) fn index_parts(index: &Index) -> usize {
     let term = |term: &Term| match &term.atom {
         Atom::Axis(_) => 1,
-        Atom::Div(inner, _) | Atom::Mod(inner, _) => 1 + index_parts(inner),
+        Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => {
+            1 + index_parts(inner)
+        }
         Atom::Min(a, b) | Atom::Max(a, b) => 1 + index_parts(a) + index_parts(b),
         Atom::Value(value) => parts(value),
     };

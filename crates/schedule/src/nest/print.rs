@@ -6,7 +6,7 @@ use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
 use tensorwright_lang::program::{Expr, Index, expr_text, index_text};
 
-use super::{Buffer, BufferId, LoopKind, LoopNest, Node, Owner, Prefetch, Store, Var};
+use super::{Buffer, BufferId, LoopKind, LoopNest, Node, Owner, Prefetch, Span, Store, Var};
 
 /// Prints declarations, then loops.
 impl fmt::Display for LoopNest {
@@ -103,7 +103,11 @@ impl Printer<'_> {
                     };
                     let peel = if l.peel { " peeled" } else { "" };
                     let name = self.nest.var_name(l.var);
-                    let _ = writeln!(text, "{pad}{kind}for {name} in 0..{}{peel} {{", l.extent);
+                    let (begin, end) = match l.span.as_deref() {
+                        Some(Span { begin, end }) => (self.index(begin), self.index(end)),
+                        None => ("0".to_owned(), l.extent.to_string()),
+                    };
+                    let _ = writeln!(text, "{pad}{kind}for {name} in {begin}..{end}{peel} {{");
                     for id in &l.locals {
                         let _ = writeln!(text, "{pad}  {};", declaration(self.nest.buffer(*id)));
                     }

@@ -1,6 +1,7 @@
 //! Ranges of loop variables, and simplification of index arithmetic.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{CompareOp, LogicOp, UnaryOp};
@@ -8,10 +9,23 @@ use tensorwright_lang::program::{Atom, Expr, Index, Interval, Rewrite, Scalar, T
 
 use super::Var;
 
-/// The extents of the loops around a node.
+/// The extents of the loops around a node, and the values of run-time numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Ranges {
     extents: BTreeMap<Var, i64>,
+    numbers: Arc<BTreeMap<Var, Interval>>,
+    /// Indices that are known to be at least zero.
+    facts: Arc<Vec<Index>>,
+}
+
+/// An index at the iterations of loops (with their extents) where it is greatest, or least; `None`
+/// if it does not depend on them in equal steps, or on overflow.
+pub(crate) fn extreme(index: &Index, loops: &[(Var, i64)], greatest: bool) -> Option<Index> {
+    loops.iter().try_fold(index.clone(), |index, (var, extent)| {
+        let step = index.coefficient_of(*var)?;
+        let at = if (step > 0) == greatest { step.checked_mul(extent - 1)? } else { 0 };
+        index.sub(&Index::axis(*var).scale(step)?)?.add(&Index::constant(at))
+    })
 }
 
 impl Ranges {
@@ -28,6 +42,22 @@ impl Ranges {
         self.extents.insert(var, extent);
     }
 
+    /// Adds a run-time number.
+    pub fn insert_number(&mut self, var: Var, values: Interval) {
+        Arc::make_mut(&mut self.numbers).insert(var, values);
+    }
+
+    /// Adds indices that are known to be at least zero.
+    pub(crate) fn know(&mut self, facts: impl IntoIterator<Item = Index>) {
+        Arc::make_mut(&mut self.facts).extend(facts);
+    }
+
+    /// Whether a variable is a run-time number.
+    #[must_use]
+    pub fn is_number(&self, var: Var) -> bool {
+        self.numbers.contains_key(&var)
+    }
+
     /// The extent of the loop of a variable.
     #[must_use]
     pub fn extent(&self, var: Var) -> Option<i64> {
@@ -38,7 +68,7 @@ impl Ranges {
     pub(crate) fn of(&self, var: Var) -> Interval {
         match self.extent(var) {
             Some(extent) => Interval { lo: 0, hi: i128::from(extent) - 1 },
-            None => Interval::of_type(DType::Int64),
+            None => self.numbers.get(&var).copied().unwrap_or(Interval::of_type(DType::Int64)),
         }
     }
 
@@ -46,7 +76,17 @@ impl Ranges {
     #[must_use]
     pub fn interval(&self, index: &Index) -> Interval {
         let any = Interval::of_type(DType::Int64).hull(Interval::of_type(DType::UInt64));
-        index.interval(&|var| self.of(var), &|_| any)
+        let mut interval = index.interval(&|var| self.of(var), &|_| any);
+        for fact in self.facts.iter() {
+            let constant = |index: Option<Index>| index?.as_constant().map(i128::from);
+            if let Some(above) = constant(index.sub(fact)) {
+                interval.lo = interval.lo.max(above);
+            }
+            if let Some(below) = constant(index.add(fact)) {
+                interval.hi = interval.hi.min(below);
+            }
+        }
+        interval
     }
 
     /// [`Ranges::interval`] with case distinctions for minima and maxima, whose operands may cancel
@@ -142,13 +182,6 @@ impl Ranges {
         self.interval(condition).hi < 0
     }
 
-    /// Whether an index is always within a dimension of this extent.
-    #[must_use]
-    pub(crate) fn stays_inside(&self, index: &Index, extent: i64) -> bool {
-        let range = self.interval(index);
-        range.lo >= 0 && range.hi < i128::from(extent)
-    }
-
     /// Simplifies quotients, remainders, minima and maxima that the ranges decide; `None` on
     /// overflow.
     #[must_use]
@@ -166,6 +199,7 @@ impl Ranges {
     fn atom(&self, atom: &Atom) -> Option<Index> {
         match atom {
             Atom::Axis(_) | Atom::Value(_) => Some(Index::atom(atom.clone())),
+            Atom::Product(inner, factor) => self.simplify(inner)?.times(*factor),
             Atom::Div(inner, divisor) => self.quotient(&self.simplify(inner)?, *divisor),
             Atom::Mod(inner, divisor) => {
                 let inner = self.simplify(inner)?;

@@ -2,7 +2,7 @@
 
 use tensorwright_lang::program::{Index, Rewrite};
 
-use super::{Loop, Node, Store, Var};
+use super::{Loop, Node, Span, Store, Var};
 
 /// Calls `visit` with every store, in textual order.
 pub fn for_each_store<'a>(nodes: &'a [Node], visit: &mut impl FnMut(&'a Store)) {
@@ -57,7 +57,13 @@ pub fn substitute(nodes: &mut [Node], var: Var, index: &Index) -> Option<()> {
 pub(crate) fn rewrite_nodes(nodes: &mut [Node], rules: &mut dyn Rewrite) -> Option<()> {
     for node in nodes {
         match node {
-            Node::Loop(l) => rewrite_nodes(&mut l.body, rules)?,
+            Node::Loop(l) => {
+                if let Some(Span { begin, end }) = l.span.as_deref_mut() {
+                    *begin = begin.rewrite(rules)?;
+                    *end = end.rewrite(rules)?;
+                }
+                rewrite_nodes(&mut l.body, rules)?;
+            }
             Node::Guard(guard) => {
                 rewrite_indices(&mut guard.conditions, rules)?;
                 rewrite_nodes(&mut guard.body, rules)?;

@@ -122,10 +122,11 @@ impl Rule for CacheRead {
         let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
         let mut ranges = ranges_on(nest, &host);
         let (mut from, mut inside) = (Vec::new(), Vec::new());
-        for ((var, extent), bound) in vars.iter().zip(&extents).zip(&source.shape) {
+        for (dimension, (var, extent)) in vars.iter().zip(&extents).enumerate() {
             ranges.insert(*var, extent.count);
             let position = extent.first.add(&Index::axis(*var)).ok_or_else(Refusal::overflow)?;
-            inside.extend(clip(&position, 0, *bound, &ranges).ok_or_else(Refusal::overflow)?);
+            let end = source.extent(dimension);
+            inside.extend(clip(&position, 0, &end, &ranges).ok_or_else(Refusal::overflow)?);
             from.push(position);
         }
         let value = match all_hold(&inside) {

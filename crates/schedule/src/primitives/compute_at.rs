@@ -91,7 +91,7 @@ impl Rule for ComputeAt {
         remove(&mut nest.body, &path);
         if !is_result {
             let buffer = &mut nest.buffers[producer.buffer.0 as usize];
-            buffer.shape = shape;
+            buffer.reshape(shape);
             buffer.owner = Owner::Local;
         }
         Ok(())
@@ -184,21 +184,25 @@ pub(super) fn rebuild(
     let mut loops = Vec::new();
     let mut subscripts = Vec::new();
     for ((old, lo), extent) in producer.dims.iter().zip(extents) {
-        let made = chain.iter().find(|l| l.var == *old).map_or(1, |l| l.extent);
+        let own = chain.iter().find(|l| l.var == *old);
+        let made = own.map_or(1, |l| l.extent);
+        let is_sized = own.is_some_and(|l| l.is_sized) && extent.count >= made;
         let var = nest.add_var(nest.var_name(*old).to_owned());
         ranges.insert(var, extent.count);
         let element = extent.first.add(&Index::axis(var)).ok_or_else(Refusal::overflow)?;
         let value = element.sub(&Index::constant(*lo)).ok_or_else(Refusal::overflow)?;
         replace(&mut store, *old, &value)?;
-        let outside = clip(&element, *lo, lo + made, &ranges).ok_or_else(Refusal::overflow)?;
+        let end = Index::constant(lo + made);
+        let outside = clip(&element, *lo, &end, &ranges).ok_or_else(Refusal::overflow)?;
         store.domain.extend(outside.into_iter().map(|index| Bound {
             index,
             padding: false,
             term: false,
         }));
-        loops.push(
-            Loop::new(var, extent.count, Role::Spatial, Vec::new()).of(StageId(producer.buffer)),
-        );
+        let mut l =
+            Loop::new(var, extent.count, Role::Spatial, Vec::new()).of(StageId(producer.buffer));
+        l.is_sized = is_sized;
+        loops.push(l);
         subscripts.push(Index::axis(var));
     }
     for l in chain.iter().filter(|l| l.role == Role::Reduce) {

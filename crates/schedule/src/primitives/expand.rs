@@ -55,9 +55,7 @@ impl Rule for Expand {
         let read = only_read(stage, name, &plain.store, tensor)?;
         // A condition may guard the read, but not the copy.
         let ranges = plain.ranges();
-        let inside =
-            |(index, extent): (&Index, &i64)| ranges.interval(index).within(0, i128::from(*extent));
-        if !read.subscripts.iter().zip(&nest.buffer(tensor).shape).all(inside) {
+        if !nest.buffer(tensor).is_inside(&read.subscripts, &ranges) {
             return Err(Refusal::new(format!(
                 "`{stage}` reads `{name}` under a condition that keeps it inside of the tensor"
             ))

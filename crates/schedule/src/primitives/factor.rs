@@ -289,8 +289,7 @@ fn expect_inputs(
         Expr::Const(_) => true,
         Expr::Read(read) => {
             let buffer = nest.buffer(read.tensor);
-            let mut subscripts = read.subscripts.iter().zip(&buffer.shape);
-            let is_inside = subscripts.all(|(at, size)| ranges.stays_inside(at, *size));
+            let is_inside = buffer.is_inside(&read.subscripts, ranges);
             buffer.owner == Owner::Input && read.checked.is_empty() && is_inside
         }
         _ => false,

@@ -242,6 +242,17 @@ pub(crate) fn holds_scatter(l: &Loop) -> bool {
     found
 }
 
+/// Refuses a loop whose number of iterations depends on sizes.
+pub(crate) fn refuse_sized(stage: &str, target: &str, l: &Loop, what: &str) -> Result<(), Refusal> {
+    if !l.is_sized {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "the iterations of loop `{target}` of `{stage}` depend on sizes, and it cannot be {what}"
+    ))
+    .help("split it: the inner loop has a fixed number of iterations"))
+}
+
 /// The other stages for which a loop is a reduction loop, for a message.
 pub(crate) fn sums_of(nest: &LoopNest, l: &Loop) -> String {
     let quoted = |stage: &StageId| format!("`{}`", nest.buffer(stage.0).name);
@@ -250,7 +261,7 @@ pub(crate) fn sums_of(nest: &LoopNest, l: &Loop) -> String {
 
 /// The extents of the loops on a path.
 pub(crate) fn ranges_on(nest: &LoopNest, path: &[usize]) -> Ranges {
-    let mut ranges = Ranges::default();
+    let mut ranges = nest.ranges();
     for l in loops_on(nest, path) {
         ranges.insert(l.var, l.extent);
     }

@@ -9,7 +9,8 @@ use tensorwright_lang::program::{Atom, Index, Read};
 use super::find::{find_loop, loop_at, loops_on, ranges_on, store_at, store_paths};
 use super::reduction_init::{OpenReductions, refuse_late};
 use crate::nest::{
-    Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, StageId, Store, Use, Var, for_each_store,
+    Buffer, BufferId, LoopKind, LoopNest, Owner, Ranges, StageId, Store, Use, Var, extreme,
+    for_each_store,
 };
 use crate::refusal::Refusal;
 
@@ -81,8 +82,10 @@ impl Producer {
             _ => None,
         };
         let dims: Option<Vec<(Var, i64)>> = store.subscripts.iter().map(dim).collect();
+        // Bounds by sizes are a part of the stage.
+        let is_whole = store.domain.iter().all(|bound| nest.is_sized(&bound.index));
         match dims {
-            Some(dims) if is_plain && store.domain.is_empty() && buffer.layout.is_none() => {
+            Some(dims) if is_plain && is_whole && buffer.layout.is_none() => {
                 Ok(Self { buffer: store.buffer, dims })
             }
             _ => Err(scheduled()),
@@ -169,9 +172,11 @@ pub(crate) fn footprint_for(
     buffer: BufferId,
     only: Option<StageId>,
 ) -> Result<Vec<Extent>, Refusal> {
-    let around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
+    let mut around: Vec<Var> = loops_on(nest, host).iter().map(|l| l.var).collect();
+    around.extend(nest.numbers.iter().map(|number| number.var));
     let shape = nest.buffer(buffer).shape.clone();
-    let outer = ranges_on(nest, host);
+    let mut outer = ranges_on(nest, host);
+    outer.know(known(nest, host, buffer));
     let open = OpenReductions::at(nest, host);
     let mut boxes: Vec<Option<Extent>> = vec![None; shape.len()];
     let mut found = false;
@@ -217,6 +222,32 @@ pub(crate) fn footprint_for(
         Ok(Extent { first, ..extent })
     };
     boxes.into_iter().map(settle).collect()
+}
+
+/// The conditions on sizes that hold in iterations of a loop in which a buffer is read.
+fn known(nest: &LoopNest, host: &[usize], buffer: BufferId) -> Vec<Index> {
+    let mut shared: Option<Vec<Index>> = None;
+    if nest.numbers.is_empty() {
+        return Vec::new();
+    }
+    for path in store_paths(&nest.body).iter().filter(|path| path.starts_with(host)) {
+        let Ok(store) = store_at(nest, path) else { continue };
+        if store.buffer == buffer || !store.does_read(buffer) {
+            continue;
+        }
+        let inner: Vec<(Var, i64)> = loops_on(nest, path)[loops_on(nest, host).len()..]
+            .iter()
+            .map(|l| (l.var, l.extent))
+            .collect();
+        let domain = store.domain.iter().map(|bound| &bound.index);
+        let sized = domain.filter(|index| nest.is_sized(index));
+        let own: Vec<Index> = sized.filter_map(|index| extreme(index, &inner, true)).collect();
+        shared = Some(match shared {
+            Some(shared) => shared.into_iter().filter(|fact| own.contains(fact)).collect(),
+            None => own,
+        });
+    }
+    shared.unwrap_or_default()
 }
 
 /// A box that contains two others, for all iterations of the enclosing loops; the smallest one if
@@ -286,16 +317,16 @@ impl Region<'_> {
                 let first = if is_min { a.first.min(b.first) } else { a.first.max(b.first) };
                 Some(Extent { first, count: a.count.max(b.count) })
             }
-            Atom::Value(_) => None,
+            Atom::Product(..) | Atom::Value(_) => None,
         }
     }
 }
 
 /// The conditions for an element of a footprint to be in `lo..hi`, without those that always hold;
 /// `None` on overflow.
-pub(crate) fn clip(element: &Index, lo: i64, hi: i64, ranges: &Ranges) -> Option<Vec<Index>> {
+pub(crate) fn clip(element: &Index, lo: i64, hi: &Index, ranges: &Ranges) -> Option<Vec<Index>> {
     let above = element.sub(&Index::constant(lo))?;
-    let below = Index::constant(hi - 1).sub(element)?;
+    let below = hi.sub(element)?.add(&Index::constant(-1))?;
     Some([above, below].into_iter().filter(|condition| !ranges.always(condition)).collect())
 }
 

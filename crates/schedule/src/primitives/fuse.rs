@@ -13,7 +13,7 @@ use std::fmt;
 
 use tensorwright_lang::program::Index;
 
-use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut};
+use super::find::{expect_fresh, expect_serial, find_loop, loop_at, loop_at_mut, refuse_sized};
 use super::{Reach, Rule};
 use crate::nest::{Loop, LoopNest, Node, substitute};
 use crate::primitives::renaming::Renaming;
@@ -63,6 +63,7 @@ impl Rule for Fuse {
         }
         expect_serial(nest, outer, "fuse")?;
         expect_serial(nest, inner, "fuse")?;
+        refuse_sized(stage, &self.inner, inner, "fused with the loop around it")?;
         let flagged = |l: &Loop| l.peel || l.overlaps || !l.locals.is_empty();
         let is_same = outer.stage == inner.stage && outer.terms_of == inner.terms_of;
         if outer.role != inner.role || !is_same {

@@ -21,7 +21,8 @@ use super::footprint::{is_temporary, refuse_checked, refuse_scatter};
 use super::prepare::chain;
 use crate::canonical::element;
 use crate::nest::{
-    Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, for_each_store, rewrite_nodes,
+    Bound, Buffer, BufferId, Layout, LoopNest, Owner, Role, Store, Var, for_each_store,
+    rewrite_nodes,
 };
 use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
@@ -170,7 +171,8 @@ fn prepare(nest: &mut LoopNest, input: BufferId, layout: Layout) -> Result<(), R
     let source = nest.buffer(input).clone();
     let name = fresh_name(nest, &format!("{}.laid", source.name));
     let shape = source.shape.clone();
-    let laid = Buffer { name, layout: Some(layout), owner: Owner::Prepared, ..source };
+    let laid =
+        Buffer { name, layout: Some(layout), owner: Owner::Prepared, run_time: None, ..source };
     let laid = nest.add_buffer(laid);
     nest.parameters.push(laid);
     struct Redirect(BufferId, BufferId);
@@ -185,7 +187,14 @@ fn prepare(nest: &mut LoopNest, input: BufferId, layout: Layout) -> Result<(), R
     rewrite_nodes(&mut nest.body, &mut Redirect(input, laid)).ok_or_else(Refusal::overflow)?;
     let vars: Vec<Var> = (0..shape.len()).map(|d| nest.add_var(format!("d{d}"))).collect();
     let subscripts: Vec<Index> = vars.iter().map(|var| Index::axis(*var)).collect();
-    let store = Store::new(laid, subscripts.clone(), element(input, subscripts));
+    let ends = subscripts.iter().enumerate().filter_map(|(dimension, subscript)| {
+        let extent = nest.buffer(input).extent(dimension);
+        let index = extent.add(&Index::constant(-1))?.sub(subscript)?;
+        nest.is_sized(&index).then_some(Bound { index, padding: false, term: false })
+    });
+    let domain = ends.collect();
+    let mut store = Store::new(laid, subscripts.clone(), element(input, subscripts));
+    store.domain = domain;
     let loops: Vec<(Var, i64, Role)> =
         vars.iter().zip(&shape).map(|(var, extent)| (*var, *extent, Role::Spatial)).collect();
     nest.prepare.push(chain(&loops, store));

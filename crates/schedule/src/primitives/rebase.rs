@@ -153,9 +153,8 @@ impl Maximum {
             let candidates = loops.iter().filter(|l| l.extent == self.extent).map(|l| l.var);
             let Some((condition, read)) = below(&store.value, self.buffer) else { continue };
             // A condition may guard the row, but readers of the exponential do not have it.
-            let (shape, ranges) = (&nest.buffer(self.buffer).shape, ranges_on(nest, &path));
-            let mut rows = read.subscripts.iter().zip(shape);
-            let is_inside = rows.all(|(at, size)| ranges.stays_inside(at, *size));
+            let ranges = ranges_on(nest, &path);
+            let is_inside = nest.buffer(self.buffer).is_inside(&read.subscripts, &ranges);
             if !read.checked.is_empty() || !is_inside {
                 continue;
             }

@@ -87,7 +87,7 @@ impl Rule for Slide {
         // The stage is before its reader, so removing it moves the reader.
         remove(&mut nest.body, &path);
         let buffer = &mut nest.buffers[buffer.0 as usize];
-        buffer.shape = extents.iter().map(|extent| extent.count).collect();
+        buffer.reshape(extents.iter().map(|extent| extent.count).collect());
         buffer.shape[window.dimension] = window.kept;
         buffer.owner = owner;
         Ok(())

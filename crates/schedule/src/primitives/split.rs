@@ -29,7 +29,9 @@ use super::find::{
 };
 use super::{Reach, Rule};
 use crate::limits::{MAX_PARTS, exceeded};
-use crate::nest::{Bound, Loop, LoopNest, Node, Role, Var, for_each_store_mut, substitute};
+use crate::nest::{
+    Bound, Loop, LoopNest, Node, Role, Var, for_each_store, for_each_store_mut, substitute,
+};
 use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::{Words, without_marks};
@@ -161,7 +163,7 @@ impl Rule for Split {
         let old = loop_at(nest, &path)?;
         expect_serial(nest, old, "split")?;
         let (var, extent, has_locals) = (old.var, old.extent, !old.locals.is_empty());
-        let (peeled, overlapping) = (old.peel, old.overlaps);
+        let (peeled, overlapping, is_sized) = (old.peel, old.overlaps, old.is_sized);
         let block = self.factors.iter().try_fold(1i64, |product, factor| {
             product.checked_mul(*factor).filter(|product| *product <= i64::from(i32::MAX))
         });
@@ -189,13 +191,19 @@ impl Rule for Split {
         expect_fresh(nest, stage, &names)?;
         let vars: Vec<Var> = names.into_iter().map(|name| nest.add_var(name)).collect();
         let value = self.value(&vars, block, extent).ok_or_else(Refusal::overflow)?;
+        let sized = bounded_by_size(nest, loop_at(nest, &path)?);
         let Some(Node::Loop(l)) = node_at_mut(&mut nest.body, &path) else { return Ok(()) };
         substitute(&mut l.body, var, &value).ok_or_else(Refusal::overflow)?;
         let cut = extent % block != 0;
         if cut && self.tail != Tail::Shift {
             let end = Index::constant(extent - 1).sub(&value).ok_or_else(Refusal::overflow)?;
             let (padding, shell) = (self.tail == Tail::RoundUp, l.shell());
+            let mut sized = sized.into_iter();
             for_each_store_mut(&mut l.body, &mut |store| {
+                // A size ends the loop earlier.
+                if sized.next().unwrap_or(false) {
+                    return;
+                }
                 let term = shell.reduces(store.stage());
                 store.domain.push(Bound { index: end.clone(), padding, term });
             });
@@ -210,8 +218,9 @@ impl Rule for Split {
             vec![Node::Loop(inner)].into()
         });
         if let Some(Node::Loop(mut outer)) = nested.into_iter().next() {
-            outer.peel = cut && self.tail == Tail::Peel;
+            outer.peel = cut && self.tail == Tail::Peel && !is_sized;
             outer.overlaps = cut && self.tail == Tail::Shift;
+            outer.is_sized = is_sized;
             *loop_at_mut(nest, &path)? = outer;
         }
         check_overlaps(nest)
@@ -228,6 +237,20 @@ impl Rule for Split {
         let is_usual = self.names.is_empty() && free == usual.loop_names();
         Ok(if is_usual { usual } else { Self { names: free, ..usual } })
     }
+}
+
+/// Whether the domain of each store of a loop ends it by a size, at its extent at the latest.
+fn bounded_by_size(nest: &LoopNest, l: &Loop) -> Vec<bool> {
+    let mut found = Vec::new();
+    for_each_store(&l.body, &mut |store| {
+        found.push(
+            l.is_sized
+                && store.domain.iter().any(|bound| {
+                    bound.index.coefficient_of(l.var) == Some(-1) && nest.is_sized(&bound.index)
+                }),
+        );
+    });
+    found
 }
 
 fn expect_few(factors: &[i64]) -> Result<(), Refusal> {

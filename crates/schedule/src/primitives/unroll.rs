@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use super::find::{expect_serial, find_loop, loop_at, loop_at_mut};
+use super::find::{expect_serial, find_loop, loop_at, loop_at_mut, refuse_sized};
 use super::{Reach, Rule};
 use crate::limits::MAX_STORES;
 use crate::nest::{LoopKind, LoopNest};
@@ -44,6 +44,7 @@ impl Rule for Unroll {
         let path = find_loop(nest, stage, &self.target)?;
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "unroll")?;
+        refuse_sized(stage, &self.target, l, "unrolled")?;
         if l.extent > MAX_STORES as i64 {
             return Err(Refusal::new(format!(
                 "loop `{}` of `{stage}` has {} iterations, too many to write out",

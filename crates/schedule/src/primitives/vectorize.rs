@@ -27,7 +27,8 @@ use std::fmt;
 use tensorwright_lang::program::{Read, Running};
 
 use super::find::{
-    expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_window, sums_of,
+    expect_serial, find_loop, holds_scatter, loop_at, loop_at_mut, refuse_sized, refuse_window,
+    sums_of,
 };
 use super::{Reach, Rule};
 use crate::nest::{
@@ -116,6 +117,7 @@ impl Rule for Vectorize {
         let path = find_loop(nest, stage, &self.target)?;
         let l = loop_at(nest, &path)?;
         expect_serial(nest, l, "vectorize")?;
+        refuse_sized(stage, &self.target, l, "vectorized")?;
         refuse_window(nest, stage, l, "vectorized")?;
         let target = &self.target;
         if l.role == Role::Scan

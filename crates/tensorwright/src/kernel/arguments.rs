@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorwright_runtime::{AllocError, View};
+use tensorwright_runtime::{AlignedBuffer, AllocError, View};
 
 use super::invoke::Memory;
 use super::{Frozen, memory};
@@ -124,6 +124,59 @@ impl<'a> Arguments<'a> {
                 Diagnostics::new(program.ir().source.clone(), vec![diagnostic])
             }
         }
+    }
+}
+
+/// An input with its strides.
+#[derive(Debug)]
+pub(super) struct Strided<'a> {
+    pub(super) shape: Vec<i64>,
+    /// In elements.
+    pub(super) strides: Vec<i64>,
+    memory: StridedMemory<'a>,
+}
+
+#[derive(Debug)]
+enum StridedMemory<'a> {
+    InPlace(View<'a>),
+    Copied(AlignedBuffer),
+}
+
+impl Strided<'_> {
+    /// The address of the element whose subscripts are zero.
+    pub(super) fn pointer(&self) -> *const u8 {
+        match &self.memory {
+            StridedMemory::InPlace(view) => view.as_ptr(),
+            StridedMemory::Copied(memory) => memory.as_bytes().as_ptr(),
+        }
+    }
+}
+
+impl<'a> Arguments<'a> {
+    /// An input whose last axis is contiguous: a view in place, or a copy; `None` if it is missing.
+    pub(super) fn strided(&self, name: &str, dtype: DType) -> Option<Result<Strided<'a>, String>> {
+        let argument = self.map.get(name)?;
+        if let Argument::View(view) = argument
+            && view.element_size() == dtype.bytes()
+            && dtype != DType::Bool
+            && view
+                .shape()
+                .last()
+                .zip(view.strides().last())
+                .is_none_or(|(n, s)| *n == 1 || *s == 1)
+        {
+            let strides = view.strides().iter().map(|stride| *stride as i64).collect();
+            let memory = StridedMemory::InPlace(view.clone());
+            return Some(Ok(Strided { shape: shape(view), strides, memory }));
+        }
+        Some(argument.to_buffer(Some(dtype)).and_then(|buffer| {
+            if buffer.dtype() != dtype {
+                return Err(format!("is a `{}`, not a `{dtype}`", buffer.dtype()));
+            }
+            let memory = memory::aligned(&buffer).map_err(|error| error.to_string())?;
+            let (shape, strides) = (buffer.shape().to_vec(), memory::dense_strides(buffer.shape()));
+            Ok(Strided { shape, strides, memory: StridedMemory::Copied(memory) })
+        }))
     }
 }
 

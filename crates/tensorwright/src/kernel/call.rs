@@ -22,6 +22,10 @@ pub struct Outputs {
 }
 
 impl Outputs {
+    pub(super) fn new(list: Vec<(String, Buffer)>) -> Self {
+        Self { list }
+    }
+
     /// The output with a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Buffer> {

@@ -73,6 +73,15 @@ pub(super) fn aligned(buffer: &Buffer) -> Result<AlignedBuffer, AllocError> {
     Ok(memory)
 }
 
+/// The strides of dense memory, in elements.
+pub(super) fn dense_strides(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1i64; shape.len()];
+    for dimension in (1..shape.len()).rev() {
+        strides[dimension - 1] = strides[dimension].saturating_mul(shape[dimension].max(1));
+    }
+    strides
+}
+
 /// The tensor in dense memory; an error if it cannot be allocated.
 pub(super) fn tensor(dtype: DType, shape: &[i64], bytes: &[u8]) -> Result<Buffer, BufferError> {
     with_element!(dtype, T => {

@@ -14,6 +14,7 @@ mod memory;
 mod oracle;
 mod place;
 mod rewritten;
+mod sized;
 mod streamed;
 mod verify;
 
@@ -26,6 +27,7 @@ pub use lowered::LoweredProgram;
 pub use oracle::{Against, Expected, Oracle};
 pub use place::Place;
 pub use rewritten::allow_for_rewriting;
+pub use sized::{SizedBuilder, SizedKernel, SizedLoops, SizedProgram};
 pub use verify::Verification;
 
 use std::sync::{Arc, Mutex};

@@ -18,5 +18,6 @@ mod oracle;
 mod pipelines;
 mod properties;
 mod scale;
+mod sized;
 mod softmax;
 mod winograd;

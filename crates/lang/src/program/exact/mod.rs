@@ -125,7 +125,7 @@ impl<'a> Exact<'a> {
         self.magnitude(index) <= LARGEST
             && index.terms().iter().all(|term| match &term.atom {
                 Atom::Axis(_) | Atom::Value(_) => true,
-                Atom::Div(inner, _) => self.is_fitting(inner),
+                Atom::Div(inner, _) | Atom::Product(inner, _) => self.is_fitting(inner),
                 Atom::Mod(inner, by) if by.count_ones() == 1 => self.parts_fit(inner),
                 Atom::Mod(inner, _) => self.is_fitting(inner),
                 Atom::Min(a, b) | Atom::Max(a, b) => self.is_fitting(a) && self.is_fitting(b),
@@ -225,6 +225,7 @@ impl<'a> Exact<'a> {
     fn fitting_atom(&self, atom: &Atom) -> Option<Index> {
         let found = match atom {
             Atom::Axis(_) | Atom::Value(_) => Index::atom(atom.clone()),
+            Atom::Product(inner, factor) => self.fitting(inner)?.times(*factor)?,
             Atom::Div(inner, by) => match self.fitting(inner) {
                 Some(inner) => inner.div(*by)?,
                 None => self.divide(inner, *by)?.0,
@@ -257,7 +258,7 @@ impl<'a> Exact<'a> {
                 (None, Atom::Div(inner, by)) => self.divide(inner, *by)?.0,
                 (None, atom @ (Atom::Min(a, b) | Atom::Max(a, b))) => self.select(atom, a, b)?,
                 (None, Atom::Value(_)) => Index::atom(term.atom.clone()),
-                (None, Atom::Axis(_) | Atom::Mod(..)) => return None,
+                (None, Atom::Axis(_) | Atom::Mod(..) | Atom::Product(..)) => return None,
             };
             sum = sum.add(&atom.scale(term.coefficient)?)?;
         }

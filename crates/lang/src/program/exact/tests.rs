@@ -44,6 +44,7 @@ impl Machine {
                 Atom::Mod(inner, by) => self.index(inner).rem_euclid((*by).into()),
                 Atom::Min(a, b) => self.index(a).min(self.index(b)),
                 Atom::Max(a, b) => self.index(a).max(self.index(b)),
+                Atom::Product(inner, _) => self.index(inner) * i128::from(self.axis),
                 Atom::Value(value) => self.wrap(self.expr(value)),
             };
             self.wrap(sum.checked_add(atom * i128::from(term.coefficient)).unwrap())

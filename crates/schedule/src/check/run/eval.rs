@@ -117,6 +117,10 @@ impl Run<'_> {
                     (Known(a), Known(b)) => Known(a.max(b)),
                     (a, b) => a.with(b),
                 },
+                Atom::Product(inner, factor) => match self.index(inner)? {
+                    Known(value) => Known(value.wrapping_mul(i128::from(self.var(*factor)))),
+                    other => other,
+                },
                 Atom::Value(expr) => self.expr(expr)?,
             };
             sum = match (sum, atom) {

@@ -180,7 +180,8 @@ impl<'a> Run<'a> {
     fn iterate(&mut self, l: &Loop) -> Result<(), Box<Flaw>> {
         let outside = self.turn;
         let inside = self.enter(l.kind);
-        for value in 0..l.extent {
+        let (begin, end) = self.span(l)?;
+        for value in begin..end {
             self.left = self.left.saturating_sub(1);
             if self.left == 0 {
                 break;
@@ -210,6 +211,16 @@ impl<'a> Run<'a> {
             LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized | LoopKind::Block(_) => {}
         }
         Ok(())
+    }
+
+    /// The first value of a loop's variable, and one past the last.
+    fn span(&mut self, l: &Loop) -> Result<(i64, i64), Box<Flaw>> {
+        let Some(span) = &l.span else { return Ok((0, l.extent)) };
+        let mut number = |index: &Index| match self.index(index)? {
+            Value::Known(value) => Ok(i64::try_from(value).unwrap_or(0)),
+            Value::Data | Value::Undefined => Err(self.blamed()),
+        };
+        Ok((number(&span.begin)?, number(&span.end)?))
     }
 
     /// The turn that the iterations of a loop start from.

@@ -205,7 +205,7 @@ fn with_lanes(store: &Store, ranges: &Ranges) -> Ranges {
 fn clamps(index: &Index) -> bool {
     index.terms().iter().any(|term| match &term.atom {
         Atom::Min(a, b) | Atom::Max(a, b) => a.mentions(&|_| true) || b.mentions(&|_| true),
-        Atom::Div(inner, _) | Atom::Mod(inner, _) => clamps(inner),
+        Atom::Div(inner, _) | Atom::Mod(inner, _) | Atom::Product(inner, _) => clamps(inner),
         Atom::Axis(_) | Atom::Value(_) => false,
     })
 }

@@ -42,8 +42,13 @@ impl Frame {
         sites: &[Site],
         ranges: &Ranges,
     ) -> Result<Self, Refusal> {
+        if nest.buffer(tensor).is_sized() {
+            let name = &nest.buffer(tensor).name;
+            return Err(Refusal::new(format!("the extents of `{name}` vary between calls"))
+                .help("a tensor of fixed extents can be padded"));
+        }
         let shape = nest.buffer(tensor).shape.clone();
-        let mut frame = Self { tensor, sides: Vec::new(), ranges: Ranges::default() };
+        let mut frame = Self { tensor, sides: Vec::new(), ranges: nest.ranges() };
         let mut elements = 1i64;
         for (dimension, extent) in shape.into_iter().enumerate() {
             let subscripts = sites.iter().filter_map(|site| site.subscripts.get(dimension));

@@ -201,11 +201,8 @@ impl Sites<'_> {
     }
 
     fn is_inside(&self, read: &Read) -> bool {
-        let shape = &self.nest.buffer(read.tensor).shape;
-        let inside = |(subscript, extent): (&Index, &i64)| {
-            self.ranges.interval(subscript).within(0, i128::from(*extent))
-        };
-        read.checked.is_empty() && read.subscripts.iter().zip(shape).all(inside)
+        let buffer = self.nest.buffer(read.tensor);
+        read.checked.is_empty() && buffer.is_inside(&read.subscripts, self.ranges)
     }
 }
 

@@ -1,0 +1,136 @@
+//! The extents and ranges of a program, for fixed sizes or for a range of them.
+
+use tensorwright_lang::dtype::DType;
+use tensorwright_lang::program::{
+    AxisId, AxisKind, Index, Interval, Program, Rewrite, SizedProgram, TensorId,
+};
+
+use crate::nest::{BufferId, LoopNest, NumberSource, Owner, RunTimeShape, Var};
+
+/// The largest distance between neighbors, in elements.
+const FARTHEST: i128 = 1 << 40;
+
+/// A program and, if its sizes vary, its extents and ranges as functions of them.
+pub(super) struct Source<'a> {
+    pub(super) program: &'a Program,
+    sized: Option<&'a SizedProgram>,
+    /// The variables of the sizes, in their order.
+    pub(super) vars: Vec<Var>,
+    /// Whether an extent overflows.
+    pub(super) overflows: bool,
+}
+
+/// Replaces sizes by the variables of a nest.
+struct Named<'a>(&'a [Var]);
+
+impl Rewrite for Named<'_> {
+    fn axis(&mut self, axis: AxisId) -> Option<Index> {
+        self.0.get(axis.size()?).copied().map(Index::axis)
+    }
+}
+
+impl<'a> Source<'a> {
+    /// For fixed sizes.
+    pub(super) fn of(program: &'a Program) -> Self {
+        Self { program, sized: None, vars: Vec::new(), overflows: false }
+    }
+
+    /// For a range of sizes.
+    pub(super) fn sized(sized: &'a SizedProgram) -> Self {
+        Self { program: &sized.general, sized: Some(sized), vars: Vec::new(), overflows: false }
+    }
+
+    /// Adds the sizes to a nest, and the run-time extents and strides of its buffers.
+    pub(super) fn add_numbers(&mut self, nest: &mut LoopNest) {
+        let Some(sized) = self.sized else { return };
+        for size in &sized.sizes {
+            let source = NumberSource::Size(size.clone());
+            self.vars.push(nest.add_number(&size.name, source, size.interval()));
+        }
+        for (number, shape) in sized.shapes.iter().enumerate() {
+            let named = shape.iter().map(|extent| extent.rewrite(&mut Named(&self.vars)));
+            let Some(extents) = named.collect::<Option<Vec<Index>>>() else {
+                self.overflows = true;
+                continue;
+            };
+            let is_passed = nest.buffers[number].owner != Owner::Intermediate;
+            // Callers may pass parts of larger tensors, whatever their extents.
+            if is_passed || extents.iter().any(|extent| extent.as_constant().is_none()) {
+                let strides = self.strides(nest, TensorId(number as u32), &extents);
+                let shape = RunTimeShape { extents, strides, start: None };
+                nest.buffers[number].run_time = Some(Box::new(shape));
+            }
+        }
+    }
+
+    /// The strides of a buffer: passed by the caller, or those of dense memory. The innermost is
+    /// always one.
+    fn strides(&mut self, nest: &mut LoopNest, id: BufferId, extents: &[Index]) -> Vec<Index> {
+        let (name, owner) = (nest.buffer(id).name.clone(), nest.buffer(id).owner);
+        let mut strides = vec![Index::constant(1); extents.len()];
+        let mut inner: Vec<Index> = Vec::new();
+        for dimension in (0..extents.len().saturating_sub(1)).rev() {
+            inner.push(extents[dimension + 1].clone());
+            let values = Interval { lo: -FARTHEST, hi: FARTHEST };
+            let number = match owner {
+                Owner::Intermediate => NumberSource::Product(inner.clone()),
+                _ => NumberSource::Stride(id, dimension),
+            };
+            let constant =
+                inner.iter().map(Index::as_constant).try_fold(1i64, |product, extent| {
+                    extent.and_then(|extent| product.checked_mul(extent))
+                });
+            strides[dimension] = match (owner, constant) {
+                (Owner::Intermediate, Some(stride)) => Index::constant(stride),
+                _ => {
+                    let name = format!("{name}.stride{dimension}");
+                    Index::axis(nest.add_number(&name, number, values))
+                }
+            };
+        }
+        strides
+    }
+
+    /// The first value of an axis, and one past the last, as functions of the sizes.
+    pub(super) fn ends(&self, stage: usize, axis: AxisId) -> (Index, Index) {
+        let fixed = self.program.stages[stage].axis(axis);
+        let sized = self.sized.and_then(|sized| sized.ranges.get(stage)?.get(axis.0 as usize));
+        let named = |index: &Index| index.rewrite(&mut Named(&self.vars));
+        let ends = sized.and_then(|(lo, hi)| Some((named(lo)?, named(hi)?)));
+        ends.unwrap_or_else(|| (Index::constant(fixed.lo), Index::constant(fixed.hi)))
+    }
+
+    /// The largest number of iterations of an axis, and the number as a function of the sizes if it
+    /// depends on them.
+    pub(super) fn extent(&self, stage: usize, axis: AxisId) -> (i64, Option<Index>) {
+        let fixed = self.program.stages[stage].axis(axis).extent();
+        let (lo, hi) = self.ends(stage, axis);
+        let Some(sized) = self.sized else { return (fixed, None) };
+        let Some(count) = hi.sub(&lo) else { return (fixed, None) };
+        if let Some(count) = count.as_constant() {
+            return (count, None);
+        }
+        let values = |var: Var| {
+            let size = self.vars.iter().position(|known| *known == var);
+            let size = size.and_then(|size| sized.sizes.get(size));
+            size.map_or(Interval::of_type(DType::Int64), |size| size.interval())
+        };
+        let most = count.interval(&values, &|_| Interval::point(0)).hi;
+        (i64::try_from(most).unwrap_or(fixed).min(fixed).max(1), Some(count))
+    }
+
+    /// Whether a stage writes every element of its tensor, for all sizes.
+    pub(super) fn covers(&self, number: usize) -> bool {
+        let stage = &self.program.stages[number];
+        let shape = &self.program.tensor(stage.output).shape;
+        let sized = self.sized.and_then(|sized| sized.shapes.get(stage.output.0 as usize));
+        stage.axes_of(AxisKind::Spatial).enumerate().all(|(dimension, (id, _))| {
+            let (lo, hi) = self.ends(number, id);
+            let extent = match sized.and_then(|shape| shape.get(dimension)) {
+                Some(extent) => extent.rewrite(&mut Named(&self.vars)),
+                None => shape.get(dimension).copied().map(Index::constant),
+            };
+            lo.as_constant() == Some(0) && Some(hi) == extent
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! The numbers that callers pass to a kernel whose sizes vary.
+
+use serde::{Deserialize, Serialize};
+use tensorwright_lang::program::Index;
+
+use super::{Formula, Interface};
+use crate::nest::{LoopNest, NumberSource, Var};
+use crate::workspace::{ALIGNMENT, Workspace};
+
+/// A number that callers pass, or from which the size of the workspace follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Number {
+    /// A size that varies.
+    Size {
+        /// The name in the source text.
+        name: String,
+        /// The least value.
+        least: i64,
+        /// The greatest value.
+        most: i64,
+        /// All values are multiples of it, and the kernel gets the quotient.
+        multiple: i64,
+    },
+    /// The distance between neighbors in a dimension of a parameter, in elements.
+    Stride {
+        /// The position of the parameter.
+        parameter: usize,
+        /// The dimension.
+        dimension: usize,
+    },
+    /// The end of a buffer in the run-time part of the workspace; not passed.
+    End {
+        /// The start of the buffer.
+        start: Formula,
+        /// The bytes of an element.
+        bytes: i64,
+        /// The extents.
+        extents: Vec<Formula>,
+    },
+    /// Computed by the kernel; not passed.
+    Computed,
+}
+
+impl Interface {
+    /// Whether sizes vary.
+    #[must_use]
+    pub fn is_sized(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
+    /// The numbers that are passed, with their positions among all.
+    pub fn passed_numbers(&self) -> impl Iterator<Item = (usize, &Number)> {
+        let is_passed =
+            |(_, n): &(usize, &Number)| matches!(n, Number::Size { .. } | Number::Stride { .. });
+        self.numbers.iter().enumerate().filter(is_passed)
+    }
+
+    /// The values of all numbers for these sizes (in the order of the definition, those that vary
+    /// alone), with zero for strides. `None` if a size is not allowed, or on overflow.
+    #[must_use]
+    pub fn numbers_for(&self, sizes: &[i64]) -> Option<Vec<i64>> {
+        let mut given = sizes.iter();
+        let mut values: Vec<i64> = Vec::with_capacity(self.numbers.len());
+        for number in &self.numbers {
+            let value = match number {
+                Number::Size { least, most, multiple, .. } => {
+                    let value = *given.next()?;
+                    let fits = (*least..=*most).contains(&value) && value % multiple == 0;
+                    fits.then_some(value / multiple)?
+                }
+                Number::Stride { .. } | Number::Computed => 0,
+                Number::End { start, bytes, extents } => {
+                    let mut extents = extents.iter().map(|extent| extent.value(&values));
+                    let bytes = extents.try_fold(*bytes, |all, one| all.checked_mul(one?))?;
+                    let end = start.value(&values)?.checked_add(bytes)?;
+                    end.checked_add(ALIGNMENT - 1)? / ALIGNMENT * ALIGNMENT
+                }
+            };
+            values.push(value);
+        }
+        Some(values)
+    }
+
+    /// The workspace for the [values](Interface::numbers_for) of all numbers; `None` on overflow.
+    #[must_use]
+    pub fn workspace_for(&self, values: &[i64]) -> Option<Workspace> {
+        let is_end = |(number, _): &(&Number, &i64)| matches!(number, Number::End { .. });
+        let ends = self.numbers.iter().zip(values).filter(is_end).map(|(_, end)| *end);
+        let shared_bytes = self.workspace.shared_bytes.checked_add(ends.max().unwrap_or(0))?;
+        Some(Workspace { shared_bytes, ..self.workspace })
+    }
+}
+
+/// The numbers of a nest.
+pub(super) fn of(nest: &LoopNest) -> Vec<Number> {
+    let position = |var: Var| nest.numbers.iter().position(|number| number.var == var);
+    let formulas = |extents: &[Index]| {
+        extents.iter().map(|extent| Formula::of(extent, &position)).collect::<Option<Vec<_>>>()
+    };
+    let one = |source: &NumberSource| match source {
+        NumberSource::Size(size) => Some(Number::Size {
+            name: size.name.clone(),
+            least: size.range.least,
+            most: size.range.most,
+            multiple: size.range.multiple.max(1),
+        }),
+        NumberSource::Stride(buffer, dimension) => Some(Number::Stride {
+            parameter: nest.parameters.iter().position(|id| id == buffer)?,
+            dimension: *dimension,
+        }),
+        NumberSource::End { start, bytes, extents } => Some(Number::End {
+            start: Formula::of(start, &position)?,
+            bytes: *bytes,
+            extents: formulas(extents)?,
+        }),
+        NumberSource::Product(_) => None,
+    };
+    nest.numbers.iter().map(|number| one(&number.source).unwrap_or(Number::Computed)).collect()
+}
