@@ -36,4 +36,4 @@ pub use element::Element;
 pub use installation::installation;
 pub use machine::Machine;
 pub use pool::{Pool, PoolError};
-pub use view::{View, ViewError};
+pub use view::{View, ViewError, ViewMut};

@@ -302,7 +302,12 @@ fn add_narrow(
 fn wide_sum(nest: &mut LoopNest, stage: &Stage, wide: DType) -> BufferId {
     let target = nest.buffer(stage.output).clone();
     let name = format!("{}.sum", target.name);
-    nest.add_buffer(Buffer { name, dtype: wide, owner: Owner::Intermediate, ..target })
+    let sum = Buffer::new(name, wide, target.shape, Owner::Intermediate);
+    let sum = nest.add_buffer(sum);
+    // The strides of a result are the caller's.
+    nest.buffers[sum.0 as usize].run_time =
+        target.run_time.and_then(|shape| Source::run_time(nest, sum, shape.extents));
+    sum
 }
 
 /// The stage that converts sums to the type of the result.

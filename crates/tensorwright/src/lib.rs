@@ -83,7 +83,7 @@ pub use tensorwright_device::{
     DEFAULT_DEADLINE, StreamHandle, deadline, set_deadline, set_interrupt, target,
 };
 pub use tensorwright_machine::{Cpu, Goal, Gpu, Target, TargetError, VectorIsa};
-pub use tensorwright_runtime::View;
+pub use tensorwright_runtime::{View, ViewMut};
 pub use tensorwright_schedule::Schedule;
 
 /// Runtime support and measurements.

@@ -7,12 +7,15 @@
 //! memory-bound anyway.
 
 mod copy;
+mod view_mut;
 
 use std::fmt;
 
 use self::copy::gather;
 use crate::element::bytes_of;
 use crate::{AlignedBuffer, AllocError, Element};
+
+pub use self::view_mut::ViewMut;
 
 /// A borrowed array: a slice, a shape and a stride per axis.
 ///
@@ -60,6 +63,8 @@ pub enum ViewError {
     },
     /// The number of elements does not fit into memory.
     TooLarge,
+    /// Two indices may be one element, in a view to write.
+    Overlapping,
 }
 
 impl fmt::Display for ViewError {
@@ -72,6 +77,7 @@ impl fmt::Display for ViewError {
                 write!(f, "elements {lowest} to {highest} do not lie in a slice of {len}")
             }
             Self::TooLarge => f.write_str("the view has more elements than memory can hold"),
+            Self::Overlapping => f.write_str("elements of a view to write may overlap"),
         }
     }
 }

@@ -53,19 +53,29 @@ impl<'a> Source<'a> {
                 self.overflows = true;
                 continue;
             };
-            let is_passed = nest.buffers[number].owner != Owner::Intermediate;
-            // Callers may pass parts of larger tensors, whatever their extents.
-            if is_passed || extents.iter().any(|extent| extent.as_constant().is_none()) {
-                let strides = self.strides(nest, TensorId(number as u32), &extents);
-                let shape = RunTimeShape { extents, strides, start: None };
-                nest.buffers[number].run_time = Some(Box::new(shape));
-            }
+            let id = TensorId(number as u32);
+            nest.buffers[number].run_time = Self::run_time(nest, id, extents);
         }
+    }
+
+    /// The run-time extents and strides of a buffer; `None` if they are known.
+    pub(super) fn run_time(
+        nest: &mut LoopNest,
+        id: BufferId,
+        extents: Vec<Index>,
+    ) -> Option<Box<RunTimeShape>> {
+        // Callers may pass parts of larger tensors, whatever their extents.
+        let is_passed = nest.buffer(id).owner != Owner::Intermediate;
+        let is_known = extents.iter().all(|extent| extent.as_constant().is_some());
+        (is_passed || !is_known).then(|| {
+            let strides = Self::strides(nest, id, &extents);
+            Box::new(RunTimeShape { extents, strides, start: None })
+        })
     }
 
     /// The strides of a buffer: passed by the caller, or those of dense memory. The innermost is
     /// always one.
-    fn strides(&mut self, nest: &mut LoopNest, id: BufferId, extents: &[Index]) -> Vec<Index> {
+    fn strides(nest: &mut LoopNest, id: BufferId, extents: &[Index]) -> Vec<Index> {
         let (name, owner) = (nest.buffer(id).name.clone(), nest.buffer(id).owner);
         let mut strides = vec![Index::constant(1); extents.len()];
         let mut inner: Vec<Index> = Vec::new();

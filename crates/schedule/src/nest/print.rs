@@ -4,24 +4,26 @@ use std::fmt::{self, Write as _};
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::ReductionOp;
-use tensorwright_lang::program::{Expr, Index, expr_text, index_text};
+use tensorwright_lang::program::{Expr, Index, SizeRange, expr_text, index_text};
 
-use super::{Buffer, BufferId, LoopKind, LoopNest, Node, Owner, Prefetch, Span, Store, Var};
+use super::{
+    Buffer, BufferId, LoopKind, LoopNest, Node, NumberSource, Owner, Prefetch, Span, Store, Var,
+};
 
 /// Prints declarations, then loops.
 impl fmt::Display for LoopNest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parameters: Vec<String> =
-            self.parameters.iter().map(|id| parameter(self.buffer(*id))).collect();
-        let mut text = format!("{}({}) {{\n", self.name, parameters.join(", "));
         let printer = Printer { nest: self };
+        let buffers = self.parameters.iter().map(|id| printer.parameter(self.buffer(*id)));
+        let parameters: Vec<String> = printer.sizes().chain(buffers).collect();
+        let mut text = format!("{}({}) {{\n", self.name, parameters.join(", "));
         if !self.prepare.is_empty() {
             text.push_str("  prepare {\n");
             printer.nodes(&mut text, &self.prepare, 2);
             text.push_str("  }\n");
         }
         for buffer in printer.shared() {
-            let _ = writeln!(text, "  {};", declaration(buffer));
+            let _ = writeln!(text, "  {};", printer.declaration(buffer));
         }
         printer.nodes(&mut text, &self.body, 1);
         text.push_str("}\n");
@@ -40,33 +42,13 @@ impl LoopNest {
         let involved = |id: &&BufferId| {
             self.constants.contains(id) || self.buffer(**id).owner == Owner::Prepared
         };
+        let printer = Printer { nest: self };
         let buffers = self.parameters.iter().filter(involved);
         let mut text: String =
-            buffers.map(|id| format!("{};\n", parameter(self.buffer(*id)))).collect();
-        Printer { nest: self }.nodes(&mut text, &self.prepare, 0);
+            buffers.map(|id| format!("{};\n", printer.parameter(self.buffer(*id)))).collect();
+        printer.nodes(&mut text, &self.prepare, 0);
         text
     }
-}
-
-fn parameter(buffer: &Buffer) -> String {
-    let kind = match buffer.owner {
-        Owner::Output => "out ",
-        Owner::Prepared => "prepared ",
-        _ => "",
-    };
-    format!("{kind}{}", declaration(buffer))
-}
-
-fn declaration(buffer: &Buffer) -> String {
-    let mut text = format!("{} {}", buffer.dtype, buffer.name);
-    for extent in &buffer.shape {
-        let _ = write!(text, "[{extent}]");
-    }
-    if let Some(layout) = &buffer.layout {
-        let names: Vec<String> = (0..buffer.shape.len()).map(|d| format!("d{d}")).collect();
-        let _ = write!(text, " as {}", layout.text(&names));
-    }
-    text
 }
 
 struct Printer<'a> {
@@ -74,6 +56,38 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    /// The sizes that vary, with their values.
+    fn sizes(&self) -> impl Iterator<Item = String> {
+        self.nest.numbers.iter().filter_map(|number| match &number.source {
+            NumberSource::Size(size) => {
+                let SizeRange { least, most, .. } = size.range;
+                Some(format!("{} in {least}..={most}", size.name))
+            }
+            _ => None,
+        })
+    }
+
+    fn parameter(&self, buffer: &Buffer) -> String {
+        let kind = match buffer.owner {
+            Owner::Output => "out ",
+            Owner::Prepared => "prepared ",
+            _ => "",
+        };
+        format!("{kind}{}", self.declaration(buffer))
+    }
+
+    fn declaration(&self, buffer: &Buffer) -> String {
+        let mut text = format!("{} {}", buffer.dtype, buffer.name);
+        for dimension in 0..buffer.shape.len() {
+            let _ = write!(text, "[{}]", self.index(&buffer.extent(dimension)));
+        }
+        if let Some(layout) = &buffer.layout {
+            let names: Vec<String> = (0..buffer.shape.len()).map(|d| format!("d{d}")).collect();
+            let _ = write!(text, " as {}", layout.text(&names));
+        }
+        text
+    }
+
     /// The buffers that live for the whole call and are not parameters.
     fn shared(&self) -> Vec<&Buffer> {
         let mut local = vec![false; self.nest.buffers.len()];
@@ -109,7 +123,8 @@ impl Printer<'_> {
                     };
                     let _ = writeln!(text, "{pad}{kind}for {name} in {begin}..{end}{peel} {{");
                     for id in &l.locals {
-                        let _ = writeln!(text, "{pad}  {};", declaration(self.nest.buffer(*id)));
+                        let _ =
+                            writeln!(text, "{pad}  {};", self.declaration(self.nest.buffer(*id)));
                     }
                     self.nodes(text, &l.body, depth + 1);
                     let _ = writeln!(text, "{pad}}}");

@@ -1,7 +1,7 @@
 //! Numbers that a kernel knows when it is called: sizes that vary, and strides.
 //!
 //! ```text
-//! f(N: size 1..=4096, x.0: stride, float x[N][8], out float y[N][8]) {
+//! f(N in 1..=4096, float x[N][8], out float y[N][8]) {
 //!   for i in 0..4096 {
 //!     for j in 0..8 { if (i <= N - 1) y(i, j) = x(i, j); }      -> for i in 0..N ...
 //! ```

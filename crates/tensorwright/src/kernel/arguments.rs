@@ -153,6 +153,11 @@ impl Strided<'_> {
 }
 
 impl<'a> Arguments<'a> {
+    /// The names of the arguments.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.map.keys().map(String::as_str)
+    }
+
     /// An input whose last axis is contiguous: a view in place, or a copy; `None` if it is missing.
     pub(super) fn strided(&self, name: &str, dtype: DType) -> Option<Result<Strided<'a>, String>> {
         let argument = self.map.get(name)?;

@@ -102,6 +102,14 @@ impl Problem {
         self.kind == Kind::Refused && self.message.contains(words)
     }
 
+    /// Whether the compiler of a device crashed in a pass of its own, by its dump: that is a defect
+    /// of the compiler, whatever the text.
+    pub(crate) fn is_of_compiler(&self) -> bool {
+        let dump = ["submit a bug report", "Stack dump:", "Running pass"];
+        (self.suspect, self.kind) == (Suspect::OpenCl, Kind::Crash)
+            && dump.iter().all(|part| self.message.contains(part))
+    }
+
     /// The problem in one line.
     pub(crate) fn line(&self) -> String {
         let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name);
@@ -160,6 +168,17 @@ impl fmt::Display for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crashes_of_device_compilers_are_told_from_ours() {
+        let dump = "SIGSEGV: PLEASE submit a bug report to the vendor\nStack dump:\n\
+                    0.\tRunning pass \"vplan-vec\" on function \"kernel_0\"";
+        let crash = |suspect, message: &str| Problem::new(suspect, Kind::Crash, message);
+        assert!(crash(Suspect::OpenCl, dump).is_of_compiler());
+        assert!(!crash(Suspect::Llvm, dump).is_of_compiler());
+        assert!(!crash(Suspect::OpenCl, "signal: 11 (SIGSEGV)").is_of_compiler());
+        assert!(!Problem::new(Suspect::OpenCl, Kind::Wrong, dump).is_of_compiler());
+    }
 
     #[test]
     fn a_problem_survives_being_a_line() {

@@ -25,6 +25,10 @@ const COVERAGE: u64 = 2000;
 /// How many failures per signature are minimised and shown.
 const EXAMPLES: usize = 2;
 
+/// A run fails if the compiler of a device crashes for more than one in so many pairs, and for more
+/// than a few.
+const COMPILER_CRASHES: u64 = 20;
+
 /// How many failures per title are minimised: each takes a minute, and more of them likely have the
 /// same cause.
 const MADE_SMALL: usize = 5;
@@ -47,6 +51,8 @@ struct Results {
     signatures: BTreeMap<String, usize>,
     /// Counts of skipped failures that repeat others.
     repeated: BTreeMap<String, usize>,
+    /// Pairs for which the compiler of a device crashed.
+    compiler_crashes: u64,
     /// Minimised failures.
     kept: Vec<Failure>,
     /// An error of the run itself.
@@ -112,6 +118,14 @@ fn conclude(shared: &Shared<'_>) -> Result<ExitCode, String> {
         let repeated = results.repeated.get(title).copied().unwrap_or(0);
         println!("differential: {title}: {count} failures, and {repeated} that look the same");
     }
+    let (crashes, done) = (results.compiler_crashes, shared.done.load(Relaxed));
+    if crashes > 0 {
+        let most = 4.max(done / COMPILER_CRASHES);
+        println!(
+            "differential: the compiler of the device crashed for {crashes} pairs, of {most} at most"
+        );
+        well &= crashes <= most;
+    }
     println!("{}", progress(shared, results.failures.values().sum()));
     summary(shared, &results).write(options.summary.as_deref())?;
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -160,6 +174,10 @@ fn run_range(
             // One problem per pair suffices, and a second run repeats those before the crash.
             if !reported.contains(&index) && !is_over(shared) {
                 reported.push(index);
+                if problem.is_of_compiler() {
+                    shared.results.lock().map_err(|_| "a thread died")?.compiler_crashes += 1;
+                    continue;
+                }
                 let case = cases.get(&index).and_then(|text| Case::parse(text).ok());
                 report_failure(shared, index, case, &problem, job)?;
             }

@@ -242,12 +242,16 @@ fn never_above(a: &Index, b: &Index, ranges: &Ranges) -> bool {
     }
     let [x, y] = difference.terms() else { return false };
     let (plus, minus) = if x.coefficient > 0 { (x, y) } else { (y, x) };
-    if difference.constant_term() < 0 || plus.coefficient != -minus.coefficient {
+    if plus.coefficient != -minus.coefficient {
         return false;
     }
+    // Whole multiples of the constant belong into the quotient: p/c + 1 is (p + c)/c.
+    let whole = difference.constant_term().div_euclid(plus.coefficient);
     match (&plus.atom, &minus.atom) {
         (Atom::Div(more, by), Atom::Div(less, same)) if by == same => {
-            more.sub(less).is_some_and(|left| ranges.always(&left))
+            let inside = whole.checked_mul(*by).map(Index::constant);
+            let left = inside.and_then(|inside| more.add(&inside)?.sub(less));
+            left.is_some_and(|left| ranges.always(&left))
         }
         _ => false,
     }
