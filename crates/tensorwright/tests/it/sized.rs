@@ -194,6 +194,7 @@ impl Apart {
     }
 
     /// Writes the bytes of a tensor.
+    #[allow(clippy::useless_conversion, reason = "only for the widest elements")]
     fn fill(&mut self, bytes: &[u8]) {
         let places = self.places();
         with_words!(&mut self.memory, elements => {
