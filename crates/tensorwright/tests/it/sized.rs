@@ -489,3 +489,43 @@ fn loops_end_where_sizes_say() {
         }
     ");
 }
+
+#[test]
+fn rows_that_are_left_have_bodies_of_their_own() {
+    let text = "def f(float(N,K) a, float(K) x) -> (y) { y(n) +=! a(n,k) * x(k) }";
+    let program = Case::written(text, &[("N", 9), ("K", 5)]).bind().unwrap();
+    let steps = "y: split n 2\ny: unroll n.1\ny: reorder n.0 k n.1";
+    let loops = program.compile().schedule_text(steps).unwrap().lower().unwrap();
+    insta::assert_snapshot!(loops.nest(), @"
+        f(N in 1..=27, K in 1..=15, float a[N][K], float x[K], out float y[N]) {
+          if (1 <= N / 2) {
+            for n.0 in 0..N / 2 {
+              y(2 * n.0) = 0.0;
+              y(2 * n.0 + 1) = 0.0;
+              for k in 0..K {
+                y(2 * n.0) += a(2 * n.0, k) * x(k);
+                y(2 * n.0 + 1) += a(2 * n.0 + 1, k) * x(k);
+              }
+            }
+          }
+          if (N / 2 + 1 <= (N + 1) / 2) {
+            for n.0 in N / 2..(N + 1) / 2 {
+              if (N <= 2 * n.0 + 1) {
+                y(2 * n.0) = 0.0;
+                for k in 0..K {
+                  y(2 * n.0) += a(2 * n.0, k) * x(k);
+                }
+              }
+              if (2 * n.0 + 2 <= N) {
+                y(2 * n.0) = 0.0;
+                y(2 * n.0 + 1) = 0.0;
+                for k in 0..K {
+                  y(2 * n.0) += a(2 * n.0, k) * x(k);
+                  y(2 * n.0 + 1) += a(2 * n.0 + 1, k) * x(k);
+                }
+              }
+            }
+          }
+        }
+    ");
+}

@@ -147,6 +147,12 @@ impl Statements {
         ranges.simplify(&if fits { end } else { end.min(whole) })
     }
 
+    /// Whether no statement has lanes on which a condition depends.
+    pub(super) fn is_scalar(&self, condition: &Index) -> bool {
+        let lanes = self.statements.iter().filter_map(|statement| statement.lane);
+        !lanes.into_iter().any(|lane| condition.mentions(&|var| var == lane))
+    }
+
     /// The limits that conditions put on the iterations.
     pub(super) fn limits(&self) -> Vec<Limit> {
         let mut found: Vec<Limit> = Vec::new();

@@ -5,7 +5,7 @@ use tensorwright_lang::program::{Atom, Expr, Index, Rewrite, Scalar};
 
 use super::condition::margin;
 use super::{LowerError, rewrite_nodes, simplify};
-use crate::nest::{Node, Ranges, for_each_store_mut};
+use crate::nest::{Body, Node, Ranges, for_each_store_mut};
 
 /// Indices that are known to be at least zero.
 pub(super) struct Facts {
@@ -28,6 +28,39 @@ impl Facts {
         });
         rewrite_nodes(nodes, &mut self).ok_or(LowerError::Overflow)?;
         simplify::nodes(nodes, ranges)
+    }
+
+    /// As [`Facts::assume`], and removes statements that do not run.
+    pub(super) fn assume_all(self, nodes: Body, ranges: &Ranges) -> Result<Body, LowerError> {
+        let mut left = self.running(nodes);
+        self.assume(&mut left, ranges)?;
+        Ok(left)
+    }
+
+    /// The nodes without statements that are known not to run.
+    fn running(&self, nodes: Body) -> Body {
+        let one = |node: Node| match node {
+            Node::Loop(mut l) => {
+                l.body = self.running(l.body);
+                (!l.body.is_empty()).then_some(Node::Loop(l))
+            }
+            Node::Guard(mut guard) => {
+                if guard.conditions.iter().any(|index| self.decide(index) == Some(false)) {
+                    return None;
+                }
+                guard.conditions.retain(|index| !self.holds(index));
+                guard.body = self.running(guard.body);
+                (!guard.body.is_empty()).then_some(Node::Guard(guard))
+            }
+            Node::Store(store) => {
+                let domain = store.domain.iter().map(|bound| &bound.index);
+                let mut needed = domain.chain(&store.mask);
+                let runs = !needed.any(|index| self.decide(index) == Some(false));
+                runs.then_some(Node::Store(store))
+            }
+            other => Some(other),
+        };
+        nodes.into_iter().filter_map(one).collect()
     }
 
     /// Whether an index is at least zero; it may be, unless that is known.

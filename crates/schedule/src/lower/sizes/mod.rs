@@ -17,6 +17,7 @@
 
 mod condition;
 mod facts;
+mod rows;
 
 use tensorwright_lang::program::{Atom, Index};
 
@@ -26,6 +27,7 @@ use crate::nest::{
 };
 use condition::{Limit, Statements};
 use facts::Facts;
+use rows::Rows;
 
 /// The most stores that copies of loops may add to a nest.
 const MOST_COPIES: usize = 512;
@@ -38,7 +40,9 @@ const MOST_LIMITS: usize = 4;
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     let mut pass = Pass { left: MOST_COPIES };
-    super::both(nest, |nest, body| pass.nodes(body, &nest.ranges()))
+    super::both(nest, |nest, body| pass.nodes(body, &nest.ranges()))?;
+    let mut rows = Rows::new();
+    super::both(nest, |nest, body| rows.nodes(body, &nest.ranges()))
 }
 
 struct Pass {
