@@ -242,6 +242,8 @@ fn a_worker_that_is_killed_loses_nothing() {
     }
     killed.kill().unwrap();
     killed.wait().unwrap();
+    // The server may still be committing what the worker had sent.
+    std::thread::sleep(std::time::Duration::from_millis(500));
     let held = fleet.status().unwrap()[0].leased;
     assert!(held > 0, "it was killed while it held some");
     std::thread::sleep(std::time::Duration::from_millis(2500));
