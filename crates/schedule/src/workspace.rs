@@ -120,9 +120,9 @@ impl WorkspaceLayout {
 
 /// The first and the last top-level statement that mentions a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Life {
-    first: usize,
-    last: usize,
+pub(crate) struct Life {
+    pub(crate) first: usize,
+    pub(crate) last: usize,
 }
 
 /// A buffer that needs space in a part.
@@ -135,7 +135,7 @@ struct Tenant {
 }
 
 /// The lifetimes of buffers; `None` for unused ones.
-fn lives(nest: &LoopNest) -> Vec<Option<Life>> {
+pub(crate) fn lives(nest: &LoopNest) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; nest.buffers.len()];
     for (now, node) in nest.prepare.iter().chain(&nest.body).enumerate() {
         for id in Uses::mentioned(std::slice::from_ref(node)) {

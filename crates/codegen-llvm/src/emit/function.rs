@@ -133,8 +133,7 @@ impl<'ctx> Exported<'ctx> {
         list: PointerValue<'ctx>,
         nest: &LoopNest,
     ) -> Result<Vec<(Var, IntValue<'ctx>)>> {
-        let passed: Vec<Var> =
-            nest.numbers.iter().filter(|n| n.is_passed()).map(|n| n.var).collect();
+        let passed: Vec<Var> = nest.passed_numbers().collect();
         if passed.is_empty() {
             return Ok(Vec::new());
         }

@@ -40,7 +40,7 @@ impl<'ctx> Emitter<'_, 'ctx> {
     fn piece(&mut self, trees: &[Node], exported: &Exported<'ctx>) -> Result<()> {
         let mut captures = Captures::of(trees);
         captures.buffers = self.captured(trees, Vec::new(), captures.buffers)?;
-        captures.vars = self.nest.numbers.iter().filter(|n| n.is_passed()).map(|n| n.var).collect();
+        captures.vars = self.nest.passed_numbers().collect();
         let is_on_stack = |id: &BufferId| !exported.positions.contains_key(id);
         let on_stack: Vec<BufferId> =
             captures.buffers.iter().copied().filter(is_on_stack).collect();

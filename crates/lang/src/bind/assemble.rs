@@ -37,20 +37,8 @@ pub(super) fn covering(
     flat.steps.iter().zip(resolved).map(one).collect()
 }
 
-/// Builds the program. Every step must be resolved.
+/// Builds the program, with the symbol of each tensor. Every step must be resolved.
 pub(super) fn assemble(
-    source: &Source,
-    def: &Def,
-    flat: &Flat<'_>,
-    shapes: &Shapes<i64>,
-    scalars: &[Option<i64>],
-    resolved: Vec<Option<(ResolvedStatement, Vec<bool>)>>,
-) -> Result<Program, Vec<Diagnostic>> {
-    with_symbols(source, def, flat, shapes, scalars, resolved).map(|(program, _)| program)
-}
-
-/// As [`assemble`], with the symbol of each tensor.
-pub(super) fn with_symbols(
     source: &Source,
     def: &Def,
     flat: &Flat<'_>,

@@ -44,7 +44,8 @@ pub(crate) fn bind(
     scalars.resize(flat.tensors.len(), None);
     let Resolved { shapes, statements, .. } = resolve(def, &flat, &sizes, &scalars)?;
     let statements = assemble::covering(&flat, &shapes, statements);
-    assemble::assemble(source, def, &flat, &shapes, &scalars, statements)
+    let program = assemble::assemble(source, def, &flat, &shapes, &scalars, statements);
+    program.map(|(program, _)| program)
 }
 
 /// The steps of an inlined definition with all ranges and shapes known.

@@ -97,14 +97,7 @@ impl<'a> View<'a> {
         shape: &[usize],
         strides: &[isize],
     ) -> Result<Self, ViewError> {
-        if shape.len() != strides.len() {
-            let (shape, strides) = (shape.len(), strides.len());
-            return Err(ViewError::RankMismatch { shape, strides });
-        }
-        let elements = count(shape, size_of::<T>()).ok_or(ViewError::TooLarge)?;
-        if elements > 0 {
-            check_bounds(base.len(), offset, shape, strides)?;
-        }
+        let elements = check(base, offset, shape, strides)?;
         let (shape, strides) = (shape.to_vec(), strides.to_vec());
         let (bytes, element_size) = (bytes_of(base), size_of::<T>());
         Ok(Self { bytes, element_size, offset, shape, strides, elements })
@@ -243,6 +236,24 @@ fn row_major(shape: &[usize]) -> Vec<isize> {
         inner = inner.saturating_mul(extent);
     }
     strides
+}
+
+/// Checks that a view is inside its slice, and counts its elements.
+fn check<T: Element>(
+    base: &[T],
+    offset: usize,
+    shape: &[usize],
+    strides: &[isize],
+) -> Result<usize, ViewError> {
+    if shape.len() != strides.len() {
+        let (shape, strides) = (shape.len(), strides.len());
+        return Err(ViewError::RankMismatch { shape, strides });
+    }
+    let elements = count(shape, size_of::<T>()).ok_or(ViewError::TooLarge)?;
+    if elements > 0 {
+        check_bounds(base.len(), offset, shape, strides)?;
+    }
+    Ok(elements)
 }
 
 fn check_bounds(

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{ViewError, check_bounds, count, row_major};
+use super::{ViewError, check, count, row_major};
 use crate::Element;
 
 /// A borrowed array to write: a slice, a shape and a stride per axis, such as a part of an image.
@@ -48,13 +48,7 @@ impl<'a> ViewMut<'a> {
         shape: &[usize],
         strides: &[isize],
     ) -> Result<Self, ViewError> {
-        if shape.len() != strides.len() {
-            let (shape, strides) = (shape.len(), strides.len());
-            return Err(ViewError::RankMismatch { shape, strides });
-        }
-        let elements = count(shape, size_of::<T>()).ok_or(ViewError::TooLarge)?;
-        if elements > 0 {
-            check_bounds(base.len(), offset, shape, strides)?;
+        if check(base, offset, shape, strides)? > 0 {
             check_distinct(shape, strides)?;
         }
         let first = base.as_mut_ptr().wrapping_add(offset.min(base.len())).cast();

@@ -7,8 +7,8 @@ use tensorwright_lang::program::{
 
 use crate::nest::{BufferId, LoopNest, NumberSource, Owner, RunTimeShape, Var};
 
-/// The largest distance between neighbors, in elements.
-const FARTHEST: i128 = 1 << 40;
+/// The largest distance between neighbors, in elements: more than an address space has.
+const FARTHEST: i128 = 1 << 48;
 
 /// A program and, if its sizes vary, its extents and ranges as functions of them.
 pub(super) struct Source<'a> {
@@ -114,8 +114,8 @@ impl<'a> Source<'a> {
     /// depends on them.
     pub(super) fn extent(&self, stage: usize, axis: AxisId) -> (i64, Option<Index>) {
         let fixed = self.program.stages[stage].axis(axis).extent();
-        let (lo, hi) = self.ends(stage, axis);
         let Some(sized) = self.sized else { return (fixed, None) };
+        let (lo, hi) = self.ends(stage, axis);
         let Some(count) = hi.sub(&lo) else { return (fixed, None) };
         if let Some(count) = count.as_constant() {
             return (count, None);

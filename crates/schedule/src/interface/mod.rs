@@ -271,8 +271,7 @@ impl CheckedRead {
 /// The extents of a buffer as functions of run-time numbers.
 fn extents(nest: &LoopNest, buffer: &Buffer) -> Vec<Formula> {
     let Some(shape) = &buffer.run_time else { return Vec::new() };
-    let position = |var| nest.numbers.iter().position(|number| number.var == var);
-    shape.extents.iter().filter_map(|extent| Formula::of(extent, &position)).collect()
+    shape.extents.iter().map(|extent| numbers::formula(nest, extent)).collect()
 }
 
 /// The reads of a nest that are checked at run time, in the order of their numbers.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tensorwright_lang::program::Index;
 
-use super::{Formula, Interface};
+use super::{Formula, Interface, Part};
 use crate::nest::{LoopNest, NumberSource, Var};
 use crate::workspace::{ALIGNMENT, Workspace};
 
@@ -93,27 +93,31 @@ impl Interface {
 
 /// The numbers of a nest.
 pub(super) fn of(nest: &LoopNest) -> Vec<Number> {
-    let position = |var: Var| nest.numbers.iter().position(|number| number.var == var);
-    let formulas = |extents: &[Index]| {
-        extents.iter().map(|extent| Formula::of(extent, &position)).collect::<Option<Vec<_>>>()
-    };
     let one = |source: &NumberSource| match source {
-        NumberSource::Size(size) => Some(Number::Size {
+        NumberSource::Size(size) => Number::Size {
             name: size.name.clone(),
             least: size.range.least,
             most: size.range.most,
             multiple: size.range.multiple.max(1),
-        }),
-        NumberSource::Stride(buffer, dimension) => Some(Number::Stride {
-            parameter: nest.parameters.iter().position(|id| id == buffer)?,
-            dimension: *dimension,
-        }),
-        NumberSource::End { start, bytes, extents } => Some(Number::End {
-            start: Formula::of(start, &position)?,
+        },
+        NumberSource::Stride(buffer, dimension) => {
+            let parameter = nest.parameters.iter().position(|id| id == buffer);
+            Number::Stride { parameter: parameter.unwrap_or(usize::MAX), dimension: *dimension }
+        }
+        NumberSource::End { start, bytes, extents } => Number::End {
+            start: formula(nest, start),
             bytes: *bytes,
-            extents: formulas(extents)?,
-        }),
-        NumberSource::Product(_) => None,
+            extents: extents.iter().map(|extent| formula(nest, extent)).collect(),
+        },
+        NumberSource::Product(_) => Number::Computed,
     };
-    nest.numbers.iter().map(|number| one(&number.source).unwrap_or(Number::Computed)).collect()
+    nest.numbers.iter().map(|number| one(&number.source)).collect()
+}
+
+/// An index as a function of run-time numbers. If it has other variables it has no value, so that
+/// calls are refused.
+pub(super) fn formula(nest: &LoopNest, index: &Index) -> Formula {
+    let position = |var: Var| nest.numbers.iter().position(|number| number.var == var);
+    Formula::of(index, &position)
+        .unwrap_or_else(|| Formula { terms: vec![(1, Part::Number(usize::MAX))], constant: 0 })
 }

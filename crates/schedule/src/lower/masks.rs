@@ -153,13 +153,7 @@ impl Condition {
     /// A sum of loop variables. It is at least zero where the condition holds, or, if the second
     /// value is `false`, where it does not.
     fn margin(&self) -> Option<(Index, bool)> {
-        let (margin, holds) = match self.op {
-            CompareOp::Le => (self.rhs.sub(&self.lhs)?, true),
-            CompareOp::Gt => (self.rhs.sub(&self.lhs)?, false),
-            CompareOp::Ge => (self.lhs.sub(&self.rhs)?, true),
-            CompareOp::Lt => (self.lhs.sub(&self.rhs)?, false),
-            CompareOp::Eq | CompareOp::Ne => return None,
-        };
+        let (margin, holds) = simplify::margin(self.op, &self.lhs, &self.rhs)?;
         let is_loop = |term: &Term| matches!(term.atom, Atom::Axis(_));
         margin.terms().iter().all(is_loop).then_some((margin, holds))
     }

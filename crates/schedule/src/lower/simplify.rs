@@ -1,5 +1,6 @@
 //! Simplifies index arithmetic and conditions, and removes loops of one iteration.
 
+use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::program::Index;
 
 use super::LowerError;
@@ -43,6 +44,19 @@ pub(super) fn nodes(nodes: &mut [Node], ranges: &Ranges) -> Result<(), LowerErro
         }
     }
     Ok(())
+}
+
+/// A comparison as a difference of its operands: at least zero where the comparison holds or, if
+/// the second value is `false`, where it does not. `None` for equalities, and on overflow.
+pub(super) fn margin(op: CompareOp, a: &Index, b: &Index) -> Option<(Index, bool)> {
+    let (margin, holds) = match op {
+        CompareOp::Le => (b.sub(a)?, true),
+        CompareOp::Gt => (b.sub(a)?, false),
+        CompareOp::Ge => (a.sub(b)?, true),
+        CompareOp::Lt => (a.sub(b)?, false),
+        CompareOp::Eq | CompareOp::Ne => return None,
+    };
+    Some((margin, holds))
 }
 
 /// Replaces loops of one iteration by their bodies. Their locals move to the enclosing loop, or to

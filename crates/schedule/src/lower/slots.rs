@@ -6,8 +6,8 @@
 use tensorwright_lang::program::{Index, Interval};
 
 use super::LowerError;
-use crate::nest::{LoopNest, Memory, NumberSource, Uses};
-use crate::workspace::ALIGNMENT;
+use crate::nest::{LoopNest, Memory, NumberSource};
+use crate::workspace::{ALIGNMENT, Life, lives};
 
 /// Buffers that use the same memory, one after the other.
 struct Slot {
@@ -20,7 +20,7 @@ struct Slot {
 
 pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     let mut slots: Vec<Slot> = Vec::new();
-    for (number, (first, last)) in lives(nest) {
+    for (number, Life { first, last }) in sized_lives(nest) {
         let buffer = &nest.buffers[number];
         let Some(shape) = &buffer.run_time else { continue };
         let bytes = buffer.dtype.bytes() as i64;
@@ -53,22 +53,16 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
     Ok(())
 }
 
-/// The buffers of the workspace whose extents depend on sizes, with the first and the last
-/// statement that uses them, by the first.
-fn lives(nest: &LoopNest) -> Vec<(usize, (usize, usize))> {
-    let mut lives: Vec<Option<(usize, usize)>> = vec![None; nest.buffers.len()];
-    for (now, node) in nest.prepare.iter().chain(&nest.body).enumerate() {
-        for id in Uses::mentioned(std::slice::from_ref(node)) {
-            let place = id.0 as usize;
-            let buffer = &nest.buffers[place];
-            if buffer.memory == Some(Memory::Workspace) && buffer.run_time.is_some() {
-                let first = lives[place].map_or(now, |(first, _)| first);
-                lives[place] = Some((first, now));
-            }
-        }
-    }
-    let mut found: Vec<(usize, (usize, usize))> =
-        lives.into_iter().enumerate().filter_map(|(place, life)| Some((place, life?))).collect();
-    found.sort_by_key(|(place, life)| (life.0, *place));
+/// The buffers of the workspace whose extents depend on sizes, by their first use.
+fn sized_lives(nest: &LoopNest) -> Vec<(usize, Life)> {
+    let is_ours = |place: &usize| {
+        let buffer = &nest.buffers[*place];
+        buffer.memory == Some(Memory::Workspace) && buffer.run_time.is_some()
+    };
+    let all = lives(nest).into_iter().enumerate();
+    let mut found: Vec<(usize, Life)> =
+        all.filter_map(|(place, life)| Some((place, life?))).collect();
+    found.retain(|(place, _)| is_ours(place));
+    found.sort_by_key(|(place, life)| (life.first, *place));
     found
 }

@@ -80,6 +80,11 @@ impl LoopNest {
         ranges
     }
 
+    /// The run-time numbers that callers pass, in order.
+    pub fn passed_numbers(&self) -> impl Iterator<Item = Var> {
+        self.numbers.iter().filter(|number| number.is_passed()).map(|number| number.var)
+    }
+
     /// Whether a variable is a run-time number.
     #[must_use]
     pub fn is_number(&self, var: Var) -> bool {

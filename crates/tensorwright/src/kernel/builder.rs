@@ -16,7 +16,7 @@ use super::lowered::LoweredProgram;
 use crate::{Diagnostics, Program, Source};
 
 /// The name of schedules that come from no file.
-const UNNAMED: &str = "<schedule>";
+pub(super) const UNNAMED: &str = "<schedule>";
 
 /// Compiles a program; made by [`Program::compile`].
 ///
@@ -61,9 +61,15 @@ pub struct NotLowered {
 }
 
 /// A schedule and its text, for located errors.
-fn spelled(schedule: Schedule) -> (Schedule, Source) {
+pub(super) fn spelled(schedule: Schedule) -> (Schedule, Source) {
     let (schedule, text) = schedule.spelled();
     (schedule, Source::new(UNNAMED, &text))
+}
+
+/// The schedule in a text.
+pub(super) fn parsed(source: Source) -> Result<(Schedule, Source), Diagnostics> {
+    let schedule = Schedule::parse(source.text()).map_err(|error| error.diagnose(&source))?;
+    Ok((schedule, source))
 }
 
 impl Program {
@@ -119,8 +125,7 @@ impl KernelBuilder<'_> {
     /// # Errors
     /// An invalid line.
     pub fn schedule_source(mut self, source: Source) -> Result<Self, Diagnostics> {
-        let schedule = Schedule::parse(source.text()).map_err(|error| error.diagnose(&source))?;
-        self.schedule = Some((schedule, source));
+        self.schedule = Some(parsed(source)?);
         Ok(self)
     }
 

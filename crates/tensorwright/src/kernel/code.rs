@@ -16,7 +16,7 @@ use tracing::{debug_span, info_span};
 use super::diagnose::Diagnose;
 use super::engine::{Engine, OnDevice, OnProcessor};
 use super::lowered::LoweredProgram;
-use crate::{CodegenOptions, Diagnostics, ProgramHash};
+use crate::{CodegenOptions, Diagnostics, ProgramHash, Source};
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -102,7 +102,7 @@ impl Code {
         };
         let is_found = |code: &Self| matches!(&code.text, Text::Object(object) if object.is_cached);
         if !made.as_ref().is_ok_and(is_found) {
-            COMPILATIONS.fetch_add(1, Ordering::Relaxed);
+            count_compilation();
         }
         made
     }
@@ -113,23 +113,13 @@ impl Code {
         if !runs_here {
             return Ok(Self { text: Text::Object(compiled), engine: None });
         }
-        let pool = match lowered.threads {
-            1 => None,
-            threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
-        };
-        let _span = debug_span!("load").entered();
-        let load = |compiled: &codegen::Compiled| {
-            codegen::JitKernel::load(jit()?, &compiled.interface, &compiled.object)
-        };
-        let mut kernel = load(&compiled);
+        let mut engine = load(&compiled, lowered.threads, source);
         // If a cached object is invalid, the code is generated again.
-        if kernel.is_err() && compiled.is_cached {
+        if engine.is_err() && compiled.is_cached {
             compiled = lowered.compile_again()?;
-            kernel = load(&compiled);
+            engine = load(&compiled, lowered.threads, source);
         }
-        let kernel = kernel.map_err(|error| error.diagnose(source))?;
-        let engine = Box::new(OnProcessor::new(kernel, pool));
-        Ok(Self { text: Text::Object(compiled), engine: Some(engine) })
+        Ok(Self { text: Text::Object(compiled), engine: Some(Box::new(engine?)) })
     }
 
     fn for_device(lowered: &LoweredProgram, runs_here: bool) -> Result<Self, Diagnostics> {
@@ -145,6 +135,26 @@ impl Code {
         }
         Ok(Self { text: Text::Kernels(program, emit), engine })
     }
+}
+
+/// Loads an object into this process.
+pub(super) fn load(
+    compiled: &codegen::Compiled,
+    threads: usize,
+    source: &Source,
+) -> Result<OnProcessor, Diagnostics> {
+    let pool = match threads {
+        1 => None,
+        threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
+    };
+    let _span = debug_span!("load").entered();
+    let kernel =
+        jit().and_then(|jit| codegen::JitKernel::load(jit, &compiled.interface, &compiled.object));
+    Ok(OnProcessor::new(kernel.map_err(|error| error.diagnose(source))?, pool))
+}
+
+pub(super) fn count_compilation() {
+    COMPILATIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The code of all live kernels.

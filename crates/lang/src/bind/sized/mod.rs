@@ -71,13 +71,12 @@ pub(crate) fn bind_sized(
         }
     }
 
-    let (likely, tensors) =
-        assemble::with_symbols(source, def, &flat, &shapes, &scalars, statements)?;
+    let (likely, tensors) = assemble::assemble(source, def, &flat, &shapes, &scalars, statements)?;
     let ranges = sized.iter_mut().flatten().map(|it| std::mem::take(&mut it.ranges)).collect();
     let largest = largest_shapes(&env, &tensors);
     let general = sized.into_iter().zip(covers);
     let general = general.map(|(sized, covers)| Some((sized?.resolved, covers?))).collect();
-    let (general, _) = assemble::with_symbols(source, def, &flat, &largest, &scalars, general)?;
+    let (general, _) = assemble::assemble(source, def, &flat, &largest, &scalars, general)?;
     let shape = |symbol: &Symbol| env.shapes.of(*symbol).unwrap_or_default().to_vec();
     let shapes = tensors.iter().map(shape).collect();
     let conditions = proofs.into_conditions();

@@ -1,10 +1,16 @@
 //! The conditions of the statements of a loop, as limits on its variable.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tensorwright_lang::ops::CompareOp;
 use tensorwright_lang::program::{Atom, Expr, Index};
 
-use super::{MOST_LIMITS, outermost};
+use super::super::simplify::margin;
+use super::outermost;
 use crate::nest::{BufferId, Loop, Node, Ranges, Store, Var, extreme};
+
+/// The most different conditions of a loop that are considered.
+const MOST_CONDITIONS: usize = 128;
 
 /// A condition on the iterations of a loop.
 #[derive(Debug, Clone)]
@@ -25,15 +31,16 @@ pub(super) struct Statements {
     /// The buffers that live for one iteration.
     locals: Vec<BufferId>,
     statements: Vec<Statement>,
+    /// The loops between the loop and its statements, and their lanes, with the greatest extent
+    /// among all copies of a loop: a limit is for all statements.
+    inner: BTreeMap<Var, i64>,
+    /// Those of them whose iterations depend on sizes.
+    sized: BTreeSet<Var>,
     ranges: Ranges,
 }
 
 struct Statement {
     buffer: BufferId,
-    /// The loops between, with their extents, and the lanes.
-    inner: Vec<(Var, i64)>,
-    /// Those of them whose iterations depend on sizes.
-    sized: Vec<Var>,
     lane: Option<Var>,
     /// It only runs where all of these are at least zero.
     needed: Vec<Index>,
@@ -41,53 +48,57 @@ struct Statement {
     others: Vec<Index>,
 }
 
-/// The loops between a loop and a statement.
-#[derive(Clone, Default)]
-struct Inner {
-    loops: Vec<(Var, i64)>,
-    sized: Vec<Var>,
-}
-
 impl Statements {
     pub(super) fn of(l: &Loop, ranges: &Ranges) -> Self {
-        let (locals, ranges) = (l.locals.clone(), ranges.clone());
-        let mut all = Self { var: l.var, locals, statements: Vec::new(), ranges };
-        all.collect(&l.body, &mut Inner::default(), &mut Vec::new());
+        let mut all = Self {
+            var: l.var,
+            locals: l.locals.clone(),
+            statements: Vec::new(),
+            inner: BTreeMap::new(),
+            sized: BTreeSet::new(),
+            ranges: ranges.clone(),
+        };
+        all.collect(&l.body, &mut Vec::new());
         all
     }
 
-    fn collect(&mut self, nodes: &[Node], inner: &mut Inner, guards: &mut Vec<Index>) {
+    fn collect(&mut self, nodes: &[Node], guards: &mut Vec<Index>) {
         for node in nodes {
             match node {
                 Node::Loop(l) => {
                     self.locals.extend(&l.locals);
-                    inner.loops.push((l.var, l.extent));
-                    inner.sized.extend(l.is_sized.then_some(l.var));
-                    self.collect(&l.body, inner, guards);
-                    inner.loops.pop();
-                    inner.sized.retain(|var| *var != l.var);
+                    self.repeat(l.var, l.extent);
+                    self.sized.extend(l.is_sized.then_some(l.var));
+                    self.collect(&l.body, guards);
                 }
                 Node::Guard(guard) => {
                     let outside = guards.len();
                     guards.extend(guard.conditions.iter().cloned());
-                    self.collect(&guard.body, inner, guards);
+                    self.collect(&guard.body, guards);
                     guards.truncate(outside);
                 }
-                Node::Store(store) => self.add(store, inner, guards),
+                Node::Store(store) => self.add(store, guards),
                 Node::Prefetch(_) | Node::Barrier => {}
             }
         }
     }
 
-    fn add(&mut self, store: &Store, around: &Inner, guards: &[Index]) {
-        let Inner { loops: mut inner, sized } = around.clone();
-        inner.extend(store.lanes.map(|lanes| (lanes.var, lanes.count)));
+    /// Adds an inner loop.
+    fn repeat(&mut self, var: Var, extent: i64) {
+        let greatest = self.inner.entry(var).or_insert(extent);
+        *greatest = extent.max(*greatest);
+    }
+
+    fn add(&mut self, store: &Store, guards: &[Index]) {
+        if let Some(lanes) = store.lanes {
+            self.repeat(lanes.var, lanes.count);
+        }
         let domain = store.domain.iter().map(|bound| &bound.index);
         let needed = guards.iter().chain(domain).chain(&store.mask).cloned().collect();
         let mut others = Vec::new();
         store.value.walk(&mut |expr| {
             if let Expr::CompareIndex(op, a, b) = expr {
-                others.extend(margin(*op, a, b));
+                others.extend(holding(*op, a, b));
             }
         });
         let reads = store.reads();
@@ -98,7 +109,7 @@ impl Statements {
         let others = others.into_iter().filter_map(|margin| self.usual(margin)).collect();
         let lane = store.lanes.map(|lanes| lanes.var);
         let buffer = store.buffer;
-        self.statements.push(Statement { buffer, inner, sized, lane, needed, others });
+        self.statements.push(Statement { buffer, lane, needed, others });
     }
 
     /// A condition or its opposite: the one that holds in the middle of a loop whose extent grows
@@ -121,7 +132,7 @@ impl Statements {
     }
 
     /// One past the last iteration in which a statement runs that others see; `None` on overflow.
-    pub(super) fn end(&self, l: &Loop, ranges: &Ranges) -> Option<Index> {
+    pub(super) fn end(&self, l: &Loop) -> Option<Index> {
         let whole = Index::constant(l.extent);
         let mut ends: Vec<Index> = Vec::new();
         let seen = |statement: &&Statement| !self.locals.contains(&statement.buffer);
@@ -130,21 +141,17 @@ impl Statements {
                 if index.coefficient_of(self.var).is_none_or(|step| step >= 0) {
                     return None;
                 }
-                self.solved(index, &statement.inner, true)
+                self.solved(index, true)
             });
-            let own = outermost(own, false, ranges);
-            if own.is_empty() || own.len() > MOST_LIMITS {
-                return Some(whole);
+            match outermost(own, false, &self.ranges) {
+                Some(own) if !own.is_empty() => ends.extend(own.into_iter().reduce(Index::min)),
+                _ => return Some(whole),
             }
-            ends.extend(own.into_iter().reduce(Index::min));
         }
-        let ends = outermost(ends, true, ranges);
-        if ends.len() > MOST_LIMITS {
-            return Some(whole);
-        }
+        let Some(ends) = outermost(ends, true, &self.ranges) else { return Some(whole) };
         let end = ends.into_iter().reduce(Index::max).unwrap_or_else(|| whole.clone());
-        let fits = ranges.interval(&end).hi <= i128::from(l.extent);
-        ranges.simplify(&if fits { end } else { end.min(whole) })
+        let fits = self.ranges.interval(&end).hi <= i128::from(l.extent);
+        self.ranges.simplify(&if fits { end } else { end.min(whole) })
     }
 
     /// Whether no statement has lanes on which a condition depends.
@@ -153,36 +160,49 @@ impl Statements {
         !lanes.into_iter().any(|lane| condition.mentions(&|var| var == lane))
     }
 
-    /// The limits that conditions put on the iterations.
+    /// The limits that conditions put on the iterations; none if there are too many.
     pub(super) fn limits(&self) -> Vec<Limit> {
-        let mut found: Vec<Limit> = Vec::new();
-        for statement in &self.statements {
-            let needed = statement.needed.iter().map(|index| (index, true));
-            for (index, is_needed) in needed.chain(statement.others.iter().map(|o| (o, false))) {
-                let is_inner = |var: Var| statement.sized.contains(&var);
-                let step = index.coefficient_of(self.var).unwrap_or(0);
-                // Conditions on inner loops whose iterations depend on sizes are theirs.
-                if step == 0 || index.has_value() || index.mentions(&is_inner) {
-                    continue;
-                }
-                let Some(at) = self.solved(index, &statement.inner, false) else { continue };
-                let has_lane =
-                    statement.lane.is_some_and(|lane| index.mentions(&|var| var == lane));
-                let is_shared = self.statements.iter().all(|one| one.needed.contains(index));
-                let splits = has_lane || !is_needed || !is_shared;
-                let condition = index.clone();
-                if !found.iter().any(|limit| limit.condition == condition) {
-                    found.push(Limit { condition, at, is_first: step > 0, splits });
-                }
+        // By condition: how many statements need it, and whether loops are split for another reason.
+        let mut found: Vec<&Index> = Vec::new();
+        let mut uses: BTreeMap<&Index, (usize, bool)> = BTreeMap::new();
+        for Statement { lane, needed, others, .. } in &self.statements {
+            let own: BTreeSet<&Index> = needed.iter().collect();
+            let own = own.into_iter().map(|index| (index, true));
+            for (index, is_needed) in own.chain(others.iter().map(|index| (index, false))) {
+                let (needing, splits) = uses.entry(index).or_insert_with(|| {
+                    found.push(index);
+                    (0, false)
+                });
+                *needing += usize::from(is_needed);
+                *splits |= !is_needed || lane.is_some_and(|lane| mentions(index, lane));
+            }
+            if found.len() > MOST_CONDITIONS {
+                return Vec::new();
             }
         }
-        found
+        let limit = |condition: &Index| {
+            let step = condition.coefficient_of(self.var).filter(|step| *step != 0)?;
+            // Conditions on inner loops whose iterations depend on sizes are theirs.
+            if condition.has_value() || condition.mentions(&|var| self.sized.contains(&var)) {
+                return None;
+            }
+            let (needing, splits) = *uses.get(condition)?;
+            Some(Limit {
+                condition: condition.clone(),
+                at: self.solved(condition, false)?,
+                is_first: step > 0,
+                splits: splits || needing < self.statements.len(),
+            })
+        };
+        found.into_iter().filter_map(limit).collect()
     }
 
     /// The iteration from which on (or until before which) a condition holds, in the best or in the
     /// worst iteration of inner loops.
-    fn solved(&self, condition: &Index, inner: &[(Var, i64)], best: bool) -> Option<Index> {
-        let mut rest = extreme(condition, inner, best)?;
+    fn solved(&self, condition: &Index, best: bool) -> Option<Index> {
+        let is_asked = |(var, _): &(&Var, &i64)| mentions(condition, **var);
+        let inner = self.inner.iter().filter(is_asked).map(|(var, extent)| (*var, *extent));
+        let mut rest = extreme(condition, &inner.collect::<Vec<_>>(), best)?;
         let step = rest.coefficient_of(self.var)?;
         rest = rest.sub(&Index::axis(self.var).scale(step)?)?;
         match step {
@@ -195,15 +215,15 @@ impl Statements {
     }
 }
 
+fn mentions(index: &Index, asked: Var) -> bool {
+    index.mentions(&|var| var == asked)
+}
+
 /// The index that is at least zero where a comparison holds; `None` for equalities.
-pub(super) fn margin(op: CompareOp, a: &Index, b: &Index) -> Option<Index> {
-    let one_less = |index: Index| index.add(&Index::constant(-1));
-    match op {
-        CompareOp::Le => b.sub(a),
-        CompareOp::Lt => b.sub(a).and_then(one_less),
-        CompareOp::Ge => a.sub(b),
-        CompareOp::Gt => a.sub(b).and_then(one_less),
-        CompareOp::Eq | CompareOp::Ne => None,
+pub(super) fn holding(op: CompareOp, a: &Index, b: &Index) -> Option<Index> {
+    match margin(op, a, b)? {
+        (margin, true) => Some(margin),
+        (margin, false) => Index::constant(-1).sub(&margin),
     }
 }
 

@@ -3,7 +3,7 @@
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{Atom, Expr, Index, Rewrite, Scalar};
 
-use super::condition::margin;
+use super::condition::holding;
 use super::{LowerError, rewrite_nodes, simplify};
 use crate::nest::{Body, Node, Ranges, for_each_store_mut};
 
@@ -111,7 +111,7 @@ impl Rewrite for Facts {
 
     fn expr(&mut self, expr: Expr) -> Option<Expr> {
         let Expr::CompareIndex(op, a, b) = &expr else { return Some(expr) };
-        let decided = margin(*op, a, b).and_then(|margin| self.decide(&margin));
+        let decided = holding(*op, a, b).and_then(|index| self.decide(&index));
         Some(match decided {
             Some(holds) => Expr::Const(Scalar::integer(DType::Bool, i128::from(holds))),
             None => expr,

@@ -5,15 +5,15 @@
 //!   [x.1] if (16*x.0 + x.1 <= N - 1) y(..) = ..;           [x.1] y(..) = ..;
 //! }                                                  ->  }
 //!                                                        for x.0 in N/16..(N + 15)/16 {
-//!                                                          [x.1] if (16*x.0 + x.1 <= N - 1) y(..) = ..;
+//!                                                          [x.1] if (..) y(..) = ..;
 //!                                                        }
 //! ```
 //!
 //! A loop ends after the last iteration in which some statement runs. It is split by conditions
-//! that depend on its variable and on no sized loop inside of it: masks of lanes, clamps, selections by
-//! position, and conditions that only some of its statements have. The iterations of a parallel
-//! loop choose between two bodies instead, because splitting it would leave workers idle. Splits
-//! only affect speed: a loop that would become too much code stays whole.
+//! that depend on its variable and on no sized loop inside of it: masks of lanes, clamps,
+//! selections by position, and conditions that only some of its statements have. The iterations of
+//! a parallel loop choose between two bodies instead, because splitting it would leave workers
+//! idle. Splits only affect speed: a loop that would become too much code stays whole.
 
 mod condition;
 mod facts;
@@ -79,22 +79,18 @@ impl Pass {
             return Ok(vec![Node::Loop(l)]);
         }
         let zero = Index::constant(0);
-        let end = statements.end(&l, ranges).ok_or(LowerError::Overflow)?;
-        let mut limits = statements.limits();
+        let end = statements.end(&l).ok_or(LowerError::Overflow)?;
         // What holds until the end always holds.
-        let always: Vec<Index> = limits
-            .iter()
-            .filter(|limit| !limit.is_first && never_above(&end, &limit.at, ranges))
-            .map(|limit| limit.condition.clone())
-            .collect();
+        let (always, mut limits): (Vec<Limit>, Vec<Limit>) = statements
+            .limits()
+            .into_iter()
+            .partition(|limit| !limit.is_first && never_above(&end, &limit.at, ranges));
+        let always = always.into_iter().map(|limit| limit.condition).collect();
         Facts::new(always).assume(&mut l.body, &inner)?;
-        limits.retain(|limit| {
-            let decided = !limit.is_first && never_above(&end, &limit.at, ranges);
-            limit.splits && !decided && (l.is_sized || l.extent >= SHORTEST)
-        });
+        limits.retain(|limit| limit.splits && (l.is_sized || l.extent >= SHORTEST));
         let Some(parts) = self.parts(&l, &limits, (&zero, &end), ranges) else {
             l.body = self.nodes(l.body, &inner)?;
-            return Ok(spanned(l, zero, end, ranges).into_iter().collect());
+            return Ok(spanned(l, zero, end, ranges)?.into_iter().collect());
         };
         let known = limits.into_iter().map(|limit| limit.condition).collect();
         let mut main = l.clone();
@@ -103,11 +99,11 @@ impl Pass {
         l.body = self.nodes(l.body, &inner)?;
         let Parts { first, last } = parts;
         if l.kind == LoopKind::Parallel {
-            return chosen(l, main, (&first, &last), end, ranges).ok_or(LowerError::Overflow);
+            return chosen(l, main, (&first, &last), end, ranges);
         }
-        let head = spanned(l.clone(), zero, first.clone(), ranges);
-        let middle = spanned(main, first, last.clone(), ranges);
-        let tail = spanned(l, last, end, ranges);
+        let head = spanned(l.clone(), zero, first.clone(), ranges)?;
+        let middle = spanned(main, first, last.clone(), ranges)?;
+        let tail = spanned(l, last, end, ranges)?;
         Ok(head.into_iter().chain(middle).chain(tail).collect())
     }
 
@@ -124,8 +120,8 @@ impl Pass {
             let limits = limits.iter().filter(|limit| limit.is_first == is_first);
             outermost(limits.map(|limit| limit.at.clone()), is_first, ranges)
         };
-        let (firsts, lasts) = (of(true), of(false));
-        if firsts.is_empty() && lasts.is_empty() || firsts.len().max(lasts.len()) > MOST_LIMITS {
+        let (firsts, lasts) = (of(true)?, of(false)?);
+        if firsts.is_empty() && lasts.is_empty() {
             return None;
         }
         let mut stores = 0;
@@ -152,45 +148,55 @@ struct Parts {
     last: Index,
 }
 
-/// A loop over a span, if it may have iterations.
-fn spanned(mut l: Loop, begin: Index, end: Index, ranges: &Ranges) -> Option<Node> {
+/// A loop over a span; `None` if it never has an iteration.
+fn spanned(
+    mut l: Loop,
+    begin: Index,
+    end: Index,
+    ranges: &Ranges,
+) -> Result<Option<Node>, LowerError> {
     if begin == end || l.body.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let runs = end.sub(&begin)?.add(&Index::constant(-1))?;
+    let runs = end.sub(&begin).and_then(|count| count.add(&Index::constant(-1)));
+    let runs = runs.ok_or(LowerError::Overflow)?;
     let whole = begin.as_constant() == Some(0) && end.as_constant() == Some(l.extent);
     if !whole {
         l.span = Some(Box::new(Span { begin, end }));
     }
-    if ranges.always(&runs) {
-        return Some(Node::Loop(l));
-    }
-    if ranges.never(&runs) {
-        return None;
-    }
-    let body = vec![Node::Loop(l)].into();
-    Some(Node::Guard(Guard { conditions: vec![runs], body }))
+    Ok(if ranges.always(&runs) {
+        Some(Node::Loop(l))
+    } else if ranges.never(&runs) {
+        None
+    } else {
+        let body = vec![Node::Loop(l)].into();
+        Some(Node::Guard(Guard { conditions: vec![runs], body }))
+    })
 }
 
-/// A parallel loop whose iterations run one of two bodies; `None` on overflow.
+/// A parallel loop whose iterations run one of two bodies.
 fn chosen(
     mut l: Loop,
     main: Loop,
     (first, last): (&Index, &Index),
     end: Index,
     ranges: &Ranges,
-) -> Option<Vec<Node>> {
+) -> Result<Vec<Node>, LowerError> {
     let var = Index::axis(l.var);
-    let before_last = last.sub(&var)?.add(&Index::constant(-1))?;
-    let inside = match first.as_constant() {
-        Some(0) => before_last,
-        _ => before_last.min(var.sub(first)?),
+    let conditions = || {
+        let before_last = last.sub(&var)?.add(&Index::constant(-1))?;
+        let inside = match first.as_constant() {
+            Some(0) => before_last,
+            _ => before_last.min(var.sub(first)?),
+        };
+        let outside = Index::constant(-1).sub(&inside)?;
+        Some((inside, outside))
     };
-    let outside = Index::constant(-1).sub(&inside)?;
+    let (inside, outside) = conditions().ok_or(LowerError::Overflow)?;
     let choice =
         |condition: Index, body: Body| Node::Guard(Guard { conditions: vec![condition], body });
     l.body = vec![choice(inside, main.body), choice(outside, l.body)].into();
-    Some(spanned(l, Index::constant(0), end, ranges).into_iter().collect())
+    Ok(spanned(l, Index::constant(0), end, ranges)?.into_iter().collect())
 }
 
 /// The lesser of two indices, without minima that are decided for all values of the variables.
@@ -216,12 +222,12 @@ fn lesser(a: &Index, b: &Index, ranges: &Ranges) -> Index {
 }
 
 /// The greatest of some indices (or the least ones), without those that others exceed for all
-/// values of the variables.
+/// values of the variables; `None` if they are too many.
 fn outermost(
     indices: impl IntoIterator<Item = Index>,
     greatest: bool,
     ranges: &Ranges,
-) -> Vec<Index> {
+) -> Option<Vec<Index>> {
     let mut kept: Vec<Index> = Vec::new();
     for index in indices {
         let exceeds = |a: &Index, b: &Index| match greatest {
@@ -233,8 +239,11 @@ fn outermost(
         }
         kept.retain(|other| !exceeds(&index, other));
         kept.push(index);
+        if kept.len() > MOST_LIMITS {
+            return None;
+        }
     }
-    kept
+    Some(kept)
 }
 
 /// Whether `a <= b` for all values of the variables. Quotients are compared by their dividends,

@@ -9,6 +9,7 @@ use tensorwright_codegen_llvm::JitKernel;
 use tensorwright_runtime::{AlignedBuffer, AllocError, Pool, abi};
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::workspace::Workspace as WorkspaceSize;
 
 use super::{CallError, Engine, Session};
 
@@ -23,9 +24,9 @@ pub(in super::super) struct OnProcessor {
 
 /// A workspace for a sequence of calls.
 #[derive(Debug)]
-struct Workspace<'a> {
+pub(in super::super) struct ProcessorSession<'a> {
     engine: &'a OnProcessor,
-    buffer: AlignedBuffer,
+    workspace: AlignedBuffer,
 }
 
 impl OnProcessor {
@@ -34,11 +35,21 @@ impl OnProcessor {
         Self { kernel, pool, idle: Mutex::default() }
     }
 
-    fn workspace(&self) -> Result<AlignedBuffer, AllocError> {
+    /// A session with a workspace of some size, which depends on the sizes of the call if these
+    /// vary.
+    pub(in super::super) fn session_with(
+        &self,
+        workspace: WorkspaceSize,
+    ) -> Result<ProcessorSession<'_>, AllocError> {
         let workers = self.pool().map_or(1, Pool::workers);
-        let workers = i32::try_from(workers).unwrap_or(i32::MAX);
-        let bytes = self.kernel.interface().workspace.bytes(workers);
-        AlignedBuffer::new(usize::try_from(bytes).unwrap_or(usize::MAX))
+        let bytes = workspace.bytes(i32::try_from(workers).unwrap_or(i32::MAX));
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let kept = self.idle().and_then(|mut idle| idle.pop());
+        let workspace = match kept.filter(|kept| kept.len() >= bytes) {
+            Some(kept) => kept,
+            None => AlignedBuffer::new(bytes)?,
+        };
+        Ok(ProcessorSession { engine: self, workspace })
     }
 
     /// The idle workspaces, if the lock is free: a call never waits for it. In a child forked while
@@ -58,12 +69,8 @@ impl Engine for OnProcessor {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, CallError> {
-        let kept = self.idle().and_then(|mut idle| idle.pop());
-        let buffer = match kept {
-            Some(workspace) => workspace,
-            None => self.workspace().map_err(CallError::Alloc)?,
-        };
-        Ok(Box::new(Workspace { engine: self, buffer }))
+        let session = self.session_with(self.interface().workspace);
+        Ok(Box::new(session.map_err(CallError::Alloc)?))
     }
 
     fn load_time(&self) -> Duration {
@@ -75,17 +82,18 @@ impl Engine for OnProcessor {
     }
 }
 
-impl Session for Workspace<'_> {
+impl Session for ProcessorSession<'_> {
     unsafe fn call(
         &mut self,
         function: Function,
         pointers: &[*mut c_void],
     ) -> Result<i32, CallError> {
         let kernel = &self.engine.kernel;
-        let workspace = self.buffer.as_mut_ptr().cast();
+        let workspace = self.workspace.as_mut_ptr().cast();
         let pool = self.engine.pool().map_or(std::ptr::null_mut::<abi::Pool>(), Pool::as_abi);
-        // SAFETY: the caller vouches for the parameters. `&mut self` makes the workspace this call's alone; it has the
-        // size that the kernel asks for with the workers of this pool, which lives as long as the engine.
+        // SAFETY: the caller vouches for the parameters. `&mut self` makes the workspace this
+        // call's alone; it has the size that was asked for with the workers of this pool, which
+        // lives as long as the engine.
         let status = unsafe {
             match function {
                 Function::Prepare => kernel.prepare(pointers, workspace, pool),
@@ -103,10 +111,10 @@ impl Session for Workspace<'_> {
     }
 }
 
-impl Drop for Workspace<'_> {
+impl Drop for ProcessorSession<'_> {
     fn drop(&mut self) {
         if let (Some(mut idle), Ok(nothing)) = (self.engine.idle(), AlignedBuffer::new(0)) {
-            idle.push(std::mem::replace(&mut self.buffer, nothing));
+            idle.push(std::mem::replace(&mut self.workspace, nothing));
         }
     }
 }

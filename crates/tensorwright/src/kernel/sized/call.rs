@@ -2,14 +2,14 @@
 #![allow(unsafe_code, reason = "calls compiled kernels, which take pointers")]
 
 use std::ffi::c_void;
-use std::sync::{PoisonError, TryLockError};
 
-use tensorwright_runtime::{AlignedBuffer, Pool, ViewMut, abi};
-use tensorwright_schedule::interface::{Formula, Number, Parameter, Part};
+use tensorwright_runtime::{AlignedBuffer, ViewMut};
+use tensorwright_schedule::interface::{Formula, Function, Number, Parameter, Part};
 use tensorwright_schedule::nest::Owner;
 
 use super::super::arguments::Strided;
 use super::super::diagnose::Diagnose;
+use super::super::engine::Session;
 use super::super::{Arguments, Outputs, memory};
 use super::{SizedKernel, SizedProgram};
 use crate::{Code, Diagnostic, Diagnostics};
@@ -161,9 +161,7 @@ impl SizedKernel {
             return Err(program.failed(Code::UnknownInput, message));
         }
         let sizes = self.sizes(&inputs)?;
-        let values = interface.numbers_for(&sizes).ok_or_else(|| {
-            program.failed(Code::TooLarge, "these sizes need more memory than there can be")
-        })?;
+        let values = interface.numbers_for(&sizes).ok_or_else(|| self.too_large())?;
         let mut shapes = Vec::new();
         for (parameter, input) in interface.parameters.iter().zip(&inputs) {
             let name = program.name_of(parameter);
@@ -215,6 +213,11 @@ impl SizedKernel {
         Ok(sizes)
     }
 
+    fn too_large(&self) -> Diagnostics {
+        let message = "these sizes need more memory than there can be";
+        self.loops.program.failed(Code::TooLarge, message)
+    }
+
     /// Calls the code.
     ///
     /// # Safety
@@ -234,38 +237,30 @@ impl SizedKernel {
             None => outputs.next(),
         };
         let placed: Vec<Placed> = inputs.iter().filter_map(place).collect();
-        let workers = self.pool.as_deref().map_or(1, Pool::workers);
-        let size = interface.workspace_for(values);
-        let bytes = size.map(|size| size.bytes(i32::try_from(workers).unwrap_or(i32::MAX)));
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
-        let kept = match self.idle.try_lock() {
-            Ok(mut idle) => idle.pop(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().pop(),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        let mut workspace = match kept.filter(|kept| kept.len() >= bytes) {
-            Some(kept) => kept,
-            None => AlignedBuffer::new(bytes).map_err(|e| e.diagnose(program.source()))?,
+        let workspace = interface.workspace_for(values).ok_or_else(|| self.too_large())?;
+        let session = self.engine.session_with(workspace);
+        let mut session = session.map_err(|error| error.diagnose(program.source()))?;
+        // One element has no neighbors, whatever its view says of their distance.
+        let stride = |parameter: usize, dimension: usize| {
+            let extent = checked.shapes.get(parameter)?.get(dimension)?;
+            let stride = placed.get(parameter)?.strides.get(dimension)?;
+            (*extent > 1).then_some(*stride)
         };
         let mut numbers: Vec<i64> = interface
             .passed_numbers()
             .map(|(position, number)| match number {
-                Number::Stride { parameter, dimension } => {
-                    let strides = placed.get(*parameter).map(|placed| &placed.strides);
-                    strides.and_then(|strides| strides.get(*dimension)).copied().unwrap_or(0)
-                }
-                _ => values.get(position).copied().unwrap_or(0),
+                Number::Stride { parameter, dimension } => stride(*parameter, *dimension),
+                _ => values.get(position).copied(),
             })
+            .map(|number| number.unwrap_or(0))
             .collect();
         let mut pointers: Vec<*mut c_void> = placed.iter().map(|placed| placed.pointer).collect();
         if !numbers.is_empty() {
             pointers.push(numbers.as_mut_ptr().cast());
         }
-        let pool = self.pool.as_deref().map_or(std::ptr::null_mut::<abi::Pool>(), Pool::as_abi);
         // SAFETY: inputs were checked to have the extents of the call, the caller vouches for
         // outputs; the numbers follow from both, and the workspace has the size for them.
-        let status = unsafe { self.code.call(&pointers, workspace.as_mut_ptr().cast(), pool) };
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);
+        let status = unsafe { session.call(Function::Compute, &pointers) };
         let status = status.map_err(|error| error.diagnose(program.source()))?;
         let Some(read) = interface.failed_read(status) else { return Ok(()) };
         let tensor = interface.parameters.iter().find(|p| p.id == read.buffer);

@@ -2,24 +2,22 @@
 
 mod call;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tensorwright_codegen_llvm::jit::Jit;
-use tensorwright_codegen_llvm::{CodegenOptions, JitKernel, Processor, compile_cached};
+use tensorwright_codegen_llvm::{CodegenOptions, Processor, compile_cached};
 use tensorwright_machine::{Goal, Target};
 use tensorwright_policy::{default_sized, lower_options};
 use tensorwright_runtime::fork::hold_forks;
-use tensorwright_runtime::{AlignedBuffer, Pool};
 use tensorwright_schedule::interface::stem;
 use tensorwright_schedule::{
     Interface, LoopNest, LoweredNest, Schedule, canonical_sized, lower_with,
 };
 
+use super::builder::{UNNAMED, parsed};
+use super::code::{count_compilation, load};
 use super::diagnose::Diagnose;
+use super::engine::OnProcessor;
 use crate::{Code, Def, Diagnostic, Diagnostics, Program, Source, ir};
-
-/// The name of schedules that come from no file.
-const UNNAMED: &str = "<schedule>";
 
 /// A definition bound to sizes some of which vary between calls.
 ///
@@ -75,10 +73,7 @@ pub struct SizedLoops {
 #[derive(Debug)]
 pub struct SizedKernel {
     loops: SizedLoops,
-    code: JitKernel,
-    pool: Option<Arc<Pool>>,
-    /// Workspaces not in use by any call.
-    idle: Mutex<Vec<AlignedBuffer>>,
+    engine: OnProcessor,
 }
 
 impl Def<'_> {
@@ -134,9 +129,7 @@ impl SizedBuilder<'_> {
     /// # Errors
     /// An invalid line.
     pub fn schedule_text(mut self, text: &str) -> Result<Self, Diagnostics> {
-        let source = Source::new(UNNAMED, text);
-        let schedule = Schedule::parse(text).map_err(|error| error.diagnose(&source))?;
-        self.schedule = Some((schedule, source));
+        self.schedule = Some(parsed(Source::new(UNNAMED, text))?);
         Ok(self)
     }
 
@@ -199,16 +192,12 @@ impl SizedBuilder<'_> {
         let _hold = hold_forks();
         let processor =
             Processor::try_from(&loops.target).map_err(|error| error.diagnose(source))?;
+        loops.target.check_runs_here().map_err(|error| error.diagnose(source))?;
         let compiled = compile_cached(&loops.nest, &processor, &CodegenOptions::default(), None)
             .map_err(|error| error.diagnose(source))?;
-        let jit = Jit::new(&processor).map_err(|error| error.diagnose(source))?;
-        let code = JitKernel::load(&jit, &compiled.interface, &compiled.object)
-            .map_err(|error| error.diagnose(source))?;
-        let pool = match loops.threads {
-            1 => None,
-            threads => Some(Pool::shared(threads).map_err(|error| error.diagnose(source))?),
-        };
-        Ok(SizedKernel { loops, code, pool, idle: Mutex::default() })
+        count_compilation();
+        let engine = load(&compiled, loops.threads, source)?;
+        Ok(SizedKernel { loops, engine })
     }
 }
 
