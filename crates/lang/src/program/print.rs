@@ -312,17 +312,44 @@ where
     /// arithmetic on converted operands; the conversions are implicit.
     fn nonlinear(&self, value: &Expr) -> ast::Expr {
         match value {
-            Expr::Arith(op, a, b) if value.dtype(self.dtype) == DType::Int64 => {
+            Expr::Arith(op, a, b) if self.is_product(*op, a, b) => {
                 let (a, b) = (Box::new(self.nonlinear(a)), Box::new(self.nonlinear(b)));
                 expr(ExprKind::Arith(*op, a, b))
             }
             Expr::Const(scalar) if scalar.dtype() == DType::Int64 => integer(scalar.as_integer()),
             Expr::Index(index, DType::Int64) => self.index(index),
             Expr::Cast(DType::Int64, operand) if self.is_index_type(operand) => {
-                self.expr(operand, false)
+                self.converted(operand)
             }
-            value => self.expr(value, false),
+            value => self.converted(value),
         }
+    }
+
+    /// Whether index arithmetic would make this product or quotient: others are sums of multiples.
+    fn is_product(&self, op: ArithOp, a: &Expr, b: &Expr) -> bool {
+        let is_constant = |value: &Expr| matches!(value, Expr::Const(_));
+        let is_nonlinear = match op {
+            ArithOp::Mul => !is_constant(a) && !is_constant(b),
+            ArithOp::Div | ArithOp::Rem => !is_constant(b),
+            ArithOp::Add | ArithOp::Sub => false,
+        };
+        is_nonlinear && a.dtype(self.dtype) == DType::Int64
+    }
+
+    /// A value that index arithmetic converts. Without a written conversion, its own arithmetic
+    /// would be that of indices, which does not wrap around.
+    fn converted(&self, value: &Expr) -> ast::Expr {
+        let is_arithmetic = match value {
+            Expr::Arith(..) | Expr::Unary(..) => true,
+            Expr::Call(builtin, _) => matches!(builtin, Builtin::Min | Builtin::Max),
+            _ => false,
+        };
+        let printed = self.expr(value, false);
+        if is_arithmetic && self.is_index_type(value) {
+            let name = ident(DType::Int64.name());
+            return expr(ExprKind::Apply(name, vec![printed]));
+        }
+        printed
     }
 
     fn is_index_type(&self, value: &Expr) -> bool {

@@ -54,6 +54,34 @@ fn programs_with_aliases_print_and_parse() {
     assert_eq!(again.hash(), program.hash(), "{program}\n{again}");
 }
 
+#[test]
+fn conditions_on_converted_arithmetic_print_and_parse() {
+    for value in [
+        "x(i) % y(i)",
+        "x(i) + 1",
+        "-x(i)",
+        "min(x(i), y(i) * y(i))",
+        "abs(x(i) / y(i))",
+        "x(i) > 3 ? x(i) * y(i) : y(i)",
+        "uint64(x(i)) * uint64(y(i))",
+        "x(i) - x(i) * y(i)",
+        "x(i) / 2",
+        "2 * x(i)",
+        "5 / y(i)",
+    ] {
+        for dtype in ["int8", "uint8", "int", "int64"] {
+            let text = format!(
+                "def f({dtype}(N) x, {dtype}(N) y) -> (z) {{
+                  z(i) = int64({value}) != 0 ? i : int64({value}) * int64({value})
+                }}"
+            );
+            let program = bind(&text, &[("N", 4)]);
+            let again = bind(&program.to_string(), &[]);
+            assert_eq!(again.hash(), program.hash(), "{text}\n{program}\n{again}");
+        }
+    }
+}
+
 /// A sum of `count` different terms, nested as little as possible.
 fn balanced(count: usize, first: usize) -> String {
     if count == 1 {
