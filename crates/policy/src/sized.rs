@@ -6,8 +6,8 @@ use tensorwright_schedule::{LoopNest, Schedule};
 
 use crate::default_schedule;
 
-/// A default schedule of a program for a range of sizes, and its nest: that of the likely sizes,
-/// without the steps that need fixed sizes.
+/// A default schedule of a program for a range of sizes, whose loops are `nest`: that of the likely
+/// sizes, without the steps that need fixed sizes.
 ///
 /// # Errors
 /// An unsupported kind of target.
@@ -15,7 +15,7 @@ pub fn default_sized(
     program: &SizedProgram,
     mut nest: LoopNest,
     goal: &Goal,
-) -> Result<(Schedule, LoopNest), TargetError> {
+) -> Result<Schedule, TargetError> {
     let wanted = default_schedule(&program.likely, goal)?;
     let mut kept = Schedule::default();
     for step in wanted.steps {
@@ -23,5 +23,5 @@ pub fn default_sized(
             kept.steps.push(step);
         }
     }
-    Ok((kept, nest))
+    Ok(kept)
 }

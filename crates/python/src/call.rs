@@ -2,13 +2,13 @@
 #![allow(unsafe_code, reason = "hands memory of other libraries to kernels, after it was checked")]
 
 use pyo3::prelude::*;
-use tensorwright::runtime::fork::hold_forks;
 use tensorwright::{Diagnostics, Frozen, Place, StreamHandle};
 
-use crate::compiled::Compiled;
+use crate::compiled::{Compiled, CompiledKernel};
 use crate::error::diagnosed;
 use crate::interrupt::interruptible;
 use crate::outputs::Outputs;
+use crate::parts::unfit;
 use crate::specialised::Specialised;
 
 /// Pointers that may be sent to code that runs without the interpreter lock.
@@ -21,22 +21,14 @@ struct Pointers<'a> {
 unsafe impl Sync for Pointers<'_> {}
 
 impl Pointers<'_> {
-    fn call(&self, shape: &Specialised, frozen: &[Option<Frozen>]) -> Result<(), Diagnostics> {
-        // SAFETY (of each call): `Specialised::check` and `Outputs` made sure that each pointer has a dense tensor of
-        // the right type and extents behind it, aligned, and that no output overlaps another tensor.
+    fn call(&self, shape: &Specialised, frozen: Option<&Frozen>) -> Result<(), Diagnostics> {
+        // SAFETY: `Specialised::check` and `Outputs` made sure that each pointer has a tensor of the right type, extents
+        // and strides behind it, aligned, and that no output overlaps another tensor.
         // Others who hold the tensors must not write them meanwhile; that holds for every operator of
         // NumPy and PyTorch as well.
-        let call = |number: usize| {
-            let (part, frozen) = (&shape.parts[number], frozen[number].as_ref());
-            unsafe { part.call(frozen, self.inputs, self.outputs) }
-        };
-        match &shape.pieces {
-            Some(pieces) => {
-                // A forked child must not inherit the locks of a measurement.
-                let _hold = pieces.is_unpriced().then(hold_forks);
-                pieces.call(call)
-            }
-            None => (0..shape.parts.len()).try_for_each(call),
+        match &shape.part {
+            Some(part) => unsafe { part.call(frozen, self.inputs, self.outputs) },
+            None => Ok(()),
         }
     }
 }
@@ -60,7 +52,12 @@ impl Places<'_> {
         // SAFETY: `Specialised::check` and `Outputs` made sure that each place has a dense tensor of the right type and
         // extents, aligned, and that no output overlaps another tensor; `Site` that all are on the device of the kernel,
         // and the stream is that of their library, which keeps memory for what was asked of it.
-        unsafe { compiled.kernel.call_on_stream(stream, self.inputs, &self.outputs, wait) }
+        match &compiled.kernel {
+            CompiledKernel::Fixed(kernel) => unsafe {
+                kernel.call_on_stream(stream, self.inputs, &self.outputs, wait)
+            },
+            CompiledKernel::Sized(_) => Err(unfit(compiled)),
+        }
     }
 }
 
@@ -86,19 +83,14 @@ pub(crate) fn run_on(
 pub(crate) fn run(
     py: Python<'_>,
     shape: &Specialised,
-    frozen: &[Option<Frozen>],
+    frozen: Option<&Frozen>,
     inputs: &[*const u8],
     outputs: &Outputs<'_>,
 ) -> Result<(), Diagnostics> {
     let pointers = Pointers { inputs, outputs: outputs.pointers() };
     let pointers = &pointers;
     if shape.is_long {
-        // A forked child must not wait for a call that waits for the interpreter.
-        let may_ask = shape.pieces.as_ref().is_none_or(|pieces| !pieces.is_unpriced());
-        py.detach(|| match may_ask {
-            true => interruptible(|| pointers.call(shape, frozen)),
-            false => pointers.call(shape, frozen),
-        })
+        py.detach(|| interruptible(|| pointers.call(shape, frozen)))
     } else {
         pointers.call(shape, frozen)
     }

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tensorwright::ir::{EmptyRange, ReductionGuard};
+use tensorwright::ir::{EmptyRange, ReductionGuard, Size, SizeRange};
 use tensorwright::printable;
-use tensorwright::{Diagnostics, Goal, Kernel, Program};
+use tensorwright::{
+    Arguments, Diagnostics, Frozen, Goal, Kernel, LoweredProgram, Program, SizedKernel,
+    SizedProgram,
+};
 use tensorwright_records::open_existing;
 use tensorwright_tuner::{LookupReport, ScheduleLookup, ScheduleQuery};
 
 use crate::definition::{Choices, Definition, Sizes};
+use crate::dynamic::Family;
 use crate::objects;
 
 /// Calls with more innermost iterations release the interpreter lock.
@@ -20,6 +24,8 @@ const LONG: u128 = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) sizes: Sizes,
+    /// The names of sizes that vary, which have no value.
+    pub(crate) varying: Vec<String>,
     /// Reductions with a run-time end.
     pub(crate) guards: Vec<ReductionGuard>,
     /// Stages with an empty range, because a size is zero.
@@ -36,19 +42,68 @@ pub(crate) type Strides = BTreeMap<usize, Vec<i64>>;
 impl Variant {
     /// The program of a definition for exactly these sizes.
     pub(crate) fn exact(sizes: Sizes, strides: Strides) -> Self {
-        Self { sizes, guards: Vec::new(), empty: Vec::new(), has_constants: true, strides }
+        let (guards, empty) = (Vec::new(), Vec::new());
+        Self { sizes, varying: Vec::new(), guards, empty, has_constants: true, strides }
+    }
+
+    /// The program of a family of sizes, whatever the strides.
+    pub(crate) fn family(family: &Family) -> Self {
+        let exact = Self::exact(family.known.clone(), Strides::new());
+        Self { varying: family.varying.clone(), ..exact }
+    }
+}
+
+/// A kernel for one set of sizes, or for all sizes of a family.
+#[derive(Debug)]
+pub(crate) enum CompiledKernel {
+    Fixed(Kernel),
+    Sized(SizedKernel),
+}
+
+impl CompiledKernel {
+    /// The compiled loops.
+    pub(crate) fn lowered(&self) -> &LoweredProgram {
+        match self {
+            Self::Fixed(kernel) => kernel.lowered(),
+            Self::Sized(kernel) => kernel.lowered(),
+        }
+    }
+
+    /// The sizes that vary, as lines of a text.
+    pub(crate) fn ranges(&self) -> String {
+        let Self::Sized(kernel) = self else { return String::new() };
+        let one = |size: &Size| {
+            let SizeRange { least, most, likely, .. } = size.range;
+            format!("  {} from {least} to {most}, made for {likely}\n", size.name)
+        };
+        kernel.program().ir().sizes.iter().map(one).collect()
+    }
+
+    /// Whether calls need frozen constants.
+    pub(crate) fn needs_constants(&self) -> bool {
+        match self {
+            Self::Fixed(kernel) => kernel.needs_constants(),
+            Self::Sized(kernel) => kernel.needs_constants(),
+        }
+    }
+
+    /// A snapshot of constants.
+    pub(crate) fn freeze(&self, given: Arguments<'_>) -> Result<Frozen, Diagnostics> {
+        match self {
+            Self::Fixed(kernel) => kernel.freeze(given),
+            Self::Sized(kernel) => kernel.freeze(given),
+        }
     }
 }
 
 /// A compiled kernel.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: CompiledKernel,
     /// The origin of the schedule.
     pub(crate) origin: String,
     /// Problems of the records that were not reported yet.
     pub(crate) notes: Mutex<Vec<String>>,
-    pub(crate) is_long: bool,
     /// Whether it is never evicted, because the caller gave its schedule.
     pub(crate) is_kept: bool,
     outdated: AtomicBool,
@@ -101,7 +156,24 @@ impl Compiled {
             }
             _ => (builder().build()?, "not tuned".to_owned()),
         };
-        Ok(Self::of(&program, kernel, origin, notes, false))
+        Ok(Self::of(CompiledKernel::Fixed(kernel), origin, notes, false))
+    }
+
+    /// Compiles the program of a family with its default schedule.
+    pub(crate) fn family(
+        definition: &Definition,
+        program: &SizedProgram,
+    ) -> Result<Self, Diagnostics> {
+        let choices = &definition.choices;
+        let builder = program.compile().target(choices.target.clone());
+        let builder = builder.threads(choices.threads).precision(choices.precision);
+        let kernel = match objects::cache() {
+            Some(cache) => builder.cache(cache),
+            None => builder,
+        };
+        let kernel = CompiledKernel::Sized(kernel.build()?);
+        let notes = objects::problem().into_iter().collect();
+        Ok(Self::of(kernel, "not tuned, for sizes that vary".to_owned(), notes, false))
     }
 
     /// Compiles a program with a given schedule.
@@ -114,19 +186,12 @@ impl Compiled {
         let builder = program.compile().target(choices.target.clone()).threads(choices.threads);
         let builder = objects::kept(builder.precision(choices.precision));
         let kernel = builder.schedule_text(schedule)?.build()?;
-        Ok(Self::of(program, kernel, "given".to_owned(), Vec::new(), true))
+        let kernel = CompiledKernel::Fixed(kernel);
+        Ok(Self::of(kernel, "given".to_owned(), Vec::new(), true))
     }
 
-    fn of(
-        program: &Program,
-        kernel: Kernel,
-        origin: String,
-        notes: Vec<String>,
-        is_kept: bool,
-    ) -> Self {
+    fn of(kernel: CompiledKernel, origin: String, notes: Vec<String>, is_kept: bool) -> Self {
         Self {
-            // Calls on a device wait for it, and for each other.
-            is_long: program.iterations() > LONG || kernel.lowered().target().gpu().is_some(),
             kernel,
             origin,
             notes: Mutex::new(notes),
@@ -134,6 +199,12 @@ impl Compiled {
             outdated: AtomicBool::new(false),
             used: AtomicU64::new(0),
         }
+    }
+
+    /// Whether calls that compute a program release the interpreter lock.
+    pub(crate) fn is_long(&self, program: &Program) -> bool {
+        // Calls on a device wait for it, and for each other.
+        program.iterations() > LONG || self.kernel.lowered().target().gpu().is_some()
     }
 
     /// Whether the records may have a better schedule by now, or the kernel was evicted.

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tensorwright::{Diagnostics, Program};
-use tensorwright_package::buckets::{Guess, Pricing};
 
 use crate::compiled::{Compiled, Strides, Variant, remembered};
 use crate::definition::{Definition, Sizes};
+use crate::dynamic::{Family, FamilyProgram};
 use crate::lock::lock;
 use crate::specialised::Specialised;
 
@@ -39,8 +39,8 @@ pub(crate) struct Kernels {
     seen: Mutex<BTreeMap<String, BTreeSet<i64>>>,
     /// The layouts of non-dense inputs.
     layouts: Mutex<BTreeSet<Strides>>,
-    /// Costs of the pieces of a size, by the variant without a value for that size.
-    pricing: Mutex<HashMap<Variant, Arc<Pricing>>>,
+    /// Programs for ranges of sizes.
+    families: Mutex<HashMap<Family, Arc<FamilyProgram>>>,
     /// The keys of calls whose inputs are copied first.
     copied: Mutex<HashSet<Key>>,
     /// Whether the warning about dynamic sizes was computed.
@@ -59,7 +59,7 @@ impl Kernels {
             shapes: Mutex::default(),
             seen: Mutex::default(),
             layouts: Mutex::default(),
-            pricing: Mutex::default(),
+            families: Mutex::default(),
             copied: Mutex::default(),
             is_planned: AtomicBool::new(false),
             warnings: Mutex::default(),
@@ -84,7 +84,7 @@ impl Kernels {
 
     /// The plan for a key, if there is one.
     pub(crate) fn known(&self, key: &Key) -> Option<Arc<Specialised>> {
-        lock(&self.shapes).get(key).filter(|shape| shape.is_current()).cloned()
+        lock(&self.shapes).get(key).filter(|shape| !shape.is_outdated()).cloned()
     }
 
     /// The plan for a key: the cached one, or the result of `make`. One thread makes at a time.
@@ -113,8 +113,6 @@ impl Kernels {
         let (made, compiled) = make()?;
         if let Some(before) = lock(&self.all).insert(variant, compiled) {
             before.outdate();
-            // Including the costs of pieces, measured with the old kernel.
-            lock(&self.pricing).clear();
         }
         let made = Arc::new(made);
         self.keep(key.clone(), &made);
@@ -140,19 +138,36 @@ impl Kernels {
         remembered(program, &definition.choices).found.schedule().is_some()
     }
 
-    /// The kernel of a variant, whose program without guards is `plain`. Called only within
+    /// The program of a family: the known one, or the result of `make`.
+    pub(crate) fn family(
+        &self,
+        family: &Family,
+        make: impl FnOnce() -> FamilyProgram,
+    ) -> Arc<FamilyProgram> {
+        if let Some(found) = lock(&self.families).get(family) {
+            return Arc::clone(found);
+        }
+        let made = Arc::new(make());
+        let mut families = lock(&self.families);
+        if families.len() >= MOST_SHAPES {
+            families.clear();
+        }
+        families.insert(family.clone(), Arc::clone(&made));
+        made
+    }
+
+    /// The kernel of a variant: the known one, or the result of `make`. Called only within
     /// [`Kernels::find_or`], so no other thread compiles.
     pub(crate) fn compile(
         &self,
-        definition: &Definition,
         variant: &Variant,
-        plain: &Program,
+        make: impl FnOnce() -> Result<Compiled, Diagnostics>,
     ) -> Result<Arc<Compiled>, Diagnostics> {
         if let Some(found) = self.compiled(variant) {
             found.touch();
             return Ok(found);
         }
-        let made = Arc::new(Compiled::new(definition, variant, plain)?);
+        let made = Arc::new(make()?);
         made.touch();
         let mut all = lock(&self.all);
         all.insert(variant.clone(), Arc::clone(&made));
@@ -178,20 +193,6 @@ impl Kernels {
             (name.clone(), values.len())
         };
         sizes.iter().map(&mut count).collect()
-    }
-
-    /// The most kernels in the cache.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
-    }
-
-    /// The costs of pieces of a kernel family, with an initial estimate.
-    pub(crate) fn pricing(&self, family: Variant, guess: Guess) -> Arc<Pricing> {
-        let mut all = lock(&self.pricing);
-        if all.len() >= MOST_SHAPES && !all.contains_key(&family) {
-            all.clear();
-        }
-        Arc::clone(all.entry(family).or_insert_with(|| Arc::new(Pricing::new(guess))))
     }
 
     /// Whether a layout may get kernels.
@@ -229,7 +230,6 @@ impl Kernels {
             kernel.is_kept
         });
         lock(&self.shapes).retain(|_, shape| !shape.is_outdated());
-        lock(&self.pricing).clear();
         lock(&self.copied).clear();
     }
 }

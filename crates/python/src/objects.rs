@@ -32,9 +32,14 @@ fn place() -> &'static CacheFolder {
     })
 }
 
+/// The cache.
+pub(crate) fn cache() -> Option<&'static ObjectCache> {
+    place().cache.as_ref()
+}
+
 /// Attaches the cache to a kernel builder.
 pub(crate) fn kept(builder: KernelBuilder<'_>) -> KernelBuilder<'_> {
-    match &place().cache {
+    match cache() {
         Some(cache) => builder.cache(cache),
         None => builder,
     }

@@ -1,17 +1,19 @@
 //! Operators: callable definitions.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tensorwright::Precision;
+use tensorwright::schedule::StageMap;
+use tensorwright::{LoweredProgram, Precision};
 use tensorwright_records::Location;
 
 use crate::arguments::Arguments;
 use crate::call;
-use crate::compiled::Compiled;
+use crate::compiled::{Compiled, CompiledKernel};
 use crate::definition::{Choices, Definition, Dynamic, Param, Signature, Sizes};
 use crate::dense::{dense_dict, dense_tuple};
 use crate::dynamic;
@@ -137,7 +139,7 @@ impl Operator {
                 Outputs::new(py, &shape.outputs, &shape.makers, library, site)?
             }
         };
-        if let (Site::Stream { stream, wait, .. }, Some(part)) = (site, shape.parts.first()) {
+        if let (Site::Stream { stream, wait, .. }, Some(part)) = (site, &shape.part) {
             call::run_on(py, &part.compiled, stream, wait, &shape.places(arguments), &outputs)?;
             return outputs.into_result(py);
         }
@@ -145,15 +147,15 @@ impl Operator {
             .prepared
             .constants(ready, arguments, |place| self.bound[place].is_some())
             .map_err(|diagnostics| diagnosed(py, &diagnostics))?;
-        match call::run(py, shape, &frozen, &inputs, &outputs) {
+        match call::run(py, shape, frozen.as_ref(), &inputs, &outputs) {
             Ok(()) => outputs.into_result(py),
-            // Errors are about the whole call, not about a piece.
-            Err(_) if shape.parts.len() > 1 || shape.parts.iter().any(Part::is_larger) => {
-                let whole = self
-                    .prepared
-                    .ready(py, arguments, true)
-                    .map_err(|unready| unready.error(py))?;
-                self.computed(py, &whole, arguments, out, site)
+            // A kernel for these sizes alone knows more about what is wrong.
+            Err(diagnostics) if shape.part.as_ref().is_some_and(Part::is_for_others) => {
+                match self.prepared.ready(py, arguments, true) {
+                    Ok(whole) => self.computed(py, &whole, arguments, out, site),
+                    Err(NotReady::Dense) => Err(diagnosed(py, &diagnostics)),
+                    Err(NotReady::Raised(error)) => Err(error),
+                }
             }
             Err(diagnostics) => Err(diagnosed(py, &diagnostics)),
         }
@@ -168,7 +170,32 @@ impl Operator {
         })
     }
 
-    /// The last used kernel: of several, the one with the most work.
+    /// The loops of a plan's kernel at its sizes. A kernel for sizes that vary has loops for the
+    /// largest ones; others with the default schedule stand for them.
+    fn at_sizes<'a>(
+        &self,
+        py: Python<'_>,
+        shape: &Specialised,
+        compiled: &'a Compiled,
+    ) -> PyResult<Cow<'a, LoweredProgram>> {
+        if let CompiledKernel::Fixed(kernel) = &compiled.kernel {
+            return Ok(Cow::Borrowed(kernel.lowered()));
+        }
+        let choices = &self.definition().choices;
+        let lowered = Specialised::program(self.definition(), &shape.sizes).and_then(|program| {
+            let builder = program.compile().target(choices.target.clone());
+            builder.threads(choices.threads).precision(choices.precision).lower()
+        });
+        lowered.map(Cow::Owned).map_err(|error| diagnosed(py, &error))
+    }
+
+    /// Where the last plan computes its stages.
+    fn last_stages(&self, py: Python<'_>) -> PyResult<StageMap> {
+        let (shape, compiled) = (self.last_shape()?, self.last()?);
+        Ok(self.at_sizes(py, &shape, &compiled)?.stage_map())
+    }
+
+    /// The last used kernel.
     fn last(&self) -> PyResult<Arc<Compiled>> {
         main_kernel(&self.definition().signature.name, &*self.last_shape()?)
     }
@@ -192,10 +219,9 @@ fn missing(
     Class::Argument.error(py, signature.says(&message))
 }
 
-/// The kernel with the most work.
+/// The kernel of a plan.
 fn main_kernel(name: &str, shape: &Specialised) -> PyResult<Arc<Compiled>> {
-    let most = |part: &&Part| part.compiled.kernel.lowered().program().iterations();
-    let part = shape.parts.iter().max_by_key(most);
+    let part = shape.part.as_ref();
     part.map(|part| Arc::clone(&part.compiled)).ok_or_else(|| {
         PyRuntimeError::new_err(format!(
             "{name} has no kernel for these sizes: its results have no elements"
@@ -417,37 +443,35 @@ impl Operator {
         let ready =
             self.prepared.ready(py, &arguments, false).map_err(|unready| unready.error(py))?;
         let compiled = main_kernel(&self.definition().signature.name, &ready.shape)?;
-        let kernel = &compiled.kernel;
-        let explained = kernel.lowered().program().explain();
-        let map = kernel.lowered().stage_map();
-        let lines = kernel.schedule().to_string().lines().count();
+        let lowered = self.at_sizes(py, &ready.shape, &compiled)?;
+        let explained = lowered.program().explain();
+        let lines = compiled.kernel.lowered().schedule().to_string().lines().count();
         let steps = if lines == 1 { "step" } else { "steps" };
-        let (origin, threads) = (&compiled.origin, kernel.threads());
+        let (origin, threads) = (&compiled.origin, self.definition().choices.threads);
         let workers = if threads == 1 { "thread" } else { "threads" };
-        let text = explained.with_stage_map(map).to_string();
-        let pieces = ready.shape.pieces.as_ref();
-        let pieces = pieces.map_or_else(String::new, |pieces| format!("  {pieces}\n"));
-        Ok(format!("{text}\nSchedule\n  {lines} {steps}, {origin}; {threads} {workers}\n{pieces}"))
+        let text = explained.with_stage_map(lowered.stage_map()).to_string();
+        let varying = compiled.kernel.ranges();
+        Ok(format!("{text}\nSchedule\n  {lines} {steps}, {origin}; {threads} {workers}\n{varying}"))
     }
 
     /// The bytes of inputs, results and whole intermediate tensors that the last used kernel reads
     /// and writes, each once per stage.
     #[getter]
-    fn moved_bytes(&self) -> PyResult<i64> {
-        let map = self.last()?.kernel.lowered().stage_map();
+    fn moved_bytes(&self, py: Python<'_>) -> PyResult<i64> {
+        let map = self.last_stages(py)?;
         Ok(map.stages.iter().map(|stage| stage.moved_bytes).sum())
     }
 
     /// The schedule of the last used or compiled kernel.
     #[getter]
     fn schedule(&self) -> PyResult<String> {
-        Ok(self.last()?.kernel.schedule().to_string())
+        Ok(self.last()?.kernel.lowered().schedule().to_string())
     }
 
     /// Where that schedule computes the stages, how often, and the memory and traffic of that.
     #[getter]
-    fn stages(&self) -> PyResult<String> {
-        Ok(self.last()?.kernel.lowered().stage_map().to_string())
+    fn stages(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.last_stages(py)?.to_string())
     }
 
     /// The origin of that schedule.

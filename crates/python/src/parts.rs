@@ -1,23 +1,34 @@
-//! Calls in parts: kernels on slices or padded copies of tensors.
+//! Calls of kernels on tensors, or on padded copies of tensors without elements.
 #![allow(unsafe_code, reason = "copies memory of other libraries, after checking it")]
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use tensorwright::runtime::{AlignedBuffer, AllocError};
-use tensorwright::{Code, Diagnostic, Diagnostics, Frozen};
+use tensorwright::{Code, Diagnostic, Diagnostics, Frozen, Kernel, SizedCall};
 
-use crate::compiled::Compiled;
+use crate::compiled::{Compiled, CompiledKernel};
 
-/// A kernel and the placement of its tensors.
+/// A kernel and how it is called.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) compiled: Arc<Compiled>,
-    /// In the order of the program's inputs.
-    pub(crate) inputs: Vec<Placement>,
-    pub(crate) outputs: Vec<Placement>,
-    /// The ends of guarded reductions: inputs after the others.
-    pub(crate) ends: Vec<i32>,
+    pub(crate) way: Way,
+}
+
+/// How a kernel is called.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// With tensors of its sizes.
+    Placed {
+        /// In the order of the program's inputs.
+        inputs: Vec<Placement>,
+        outputs: Vec<Placement>,
+        /// The ends of guarded reductions: inputs after the others.
+        ends: Vec<i32>,
+    },
+    /// With these sizes and strides.
+    Sized(SizedCall),
 }
 
 /// Where a kernel finds a tensor.
@@ -30,15 +41,12 @@ pub(crate) enum Placement {
     Copied(Region),
 }
 
-/// A slice of a dense tensor, and a larger dense tensor that begins with it.
+/// A dense tensor, and a larger dense tensor that begins with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// The offset of the slice in bytes.
-    pub(crate) start: usize,
     /// The bytes of an element.
     pub(crate) element: usize,
-    /// The extents of the caller's tensor, of its slice, and of the kernel's tensor.
-    pub(crate) whole: Vec<usize>,
+    /// The extents of the caller's tensor, and of the kernel's.
     pub(crate) valid: Vec<usize>,
     pub(crate) padded: Vec<usize>,
 }
@@ -56,9 +64,7 @@ impl Region {
         }
         let rank = self.valid.len();
         // Axes that are whole in both are contiguous.
-        let is_whole = |axis: &usize| {
-            self.valid[*axis] == self.whole[*axis] && self.valid[*axis] == self.padded[*axis]
-        };
+        let is_whole = |axis: &usize| self.valid[*axis] == self.padded[*axis];
         let inner = (0..rank).rev().take_while(is_whole).count();
         let outer = (rank - inner).saturating_sub(1);
         let row = self.valid[outer.min(rank)..].iter().product::<usize>() * self.element;
@@ -67,12 +73,12 @@ impl Region {
                 .map(|axis| extents[axis + 1..].iter().product::<usize>() * self.element)
                 .collect()
         };
-        let (from, to) = (steps(&self.whole), steps(&self.padded));
+        let (from, to) = (steps(&self.valid), steps(&self.padded));
         let mut at = vec![0; outer];
         loop {
             let place =
                 |steps: &[usize]| -> usize { at.iter().zip(steps).map(|(n, step)| n * step).sum() };
-            copy(self.start + place(&from), place(&to), row);
+            copy(place(&from), place(&to), row);
             let next = (0..outer).rev().find(|axis| at[*axis] + 1 < self.valid[*axis]);
             let Some(next) = next else { return };
             at[next] += 1;
@@ -80,7 +86,7 @@ impl Region {
         }
     }
 
-    /// Fills the kernel's tensor with the caller's slice, padded with zeros.
+    /// Fills the kernel's tensor with the caller's, padded with zeros.
     ///
     /// # Safety
     /// `from` has the caller's tensor; `to` has room for the kernel's.
@@ -95,7 +101,7 @@ impl Region {
         });
     }
 
-    /// Copies the slice from the kernel's tensor back into the caller's.
+    /// Copies the kernel's tensor back into the caller's.
     ///
     /// # Safety
     /// `from` has the kernel's tensor, `to` the caller's.
@@ -144,16 +150,15 @@ impl Drop for Scratch {
 }
 
 impl Part {
-    /// Whether the kernel uses only the caller's tensors, from their start.
-    fn is_whole(&self) -> bool {
-        let all = || self.inputs.iter().chain(&self.outputs);
-        self.ends.is_empty() && all().all(|placement| *placement == Placement::At(0))
-    }
-
-    /// Whether the kernel computes more than requested.
-    pub(crate) fn is_larger(&self) -> bool {
-        let is_copied = |placement: &Placement| matches!(placement, Placement::Copied(_));
-        !self.ends.is_empty() || self.inputs.iter().chain(&self.outputs).any(is_copied)
+    /// Whether errors of the kernel may be about other sizes than the caller's.
+    pub(crate) fn is_for_others(&self) -> bool {
+        match &self.way {
+            Way::Placed { inputs, outputs, ends } => {
+                let is_copied = |placement: &Placement| matches!(placement, Placement::Copied(_));
+                !ends.is_empty() || inputs.iter().chain(outputs).any(is_copied)
+            }
+            Way::Sized(_) => true,
+        }
     }
 
     /// Calls the kernel.
@@ -166,48 +171,79 @@ impl Part {
         inputs: &[*const u8],
         outputs: &[*mut u8],
     ) -> Result<(), Diagnostics> {
-        let kernel = &self.compiled.kernel;
-        if self.is_whole() {
-            // SAFETY: the caller says so.
-            return unsafe { kernel.call_on(frozen, inputs, outputs) };
-        }
-        let no_memory = |error: AllocError| {
-            let source = kernel.lowered().program().ir().source.clone();
-            let diagnostic = Diagnostic::without_place(Code::TooLarge, error.to_string());
-            Diagnostics::new(source, vec![diagnostic])
-        };
-        let mut scratch = Scratch::take();
-        let mut at: Vec<*const u8> = Vec::with_capacity(inputs.len() + self.ends.len());
-        for (number, (placement, pointer)) in self.inputs.iter().zip(inputs).enumerate() {
-            at.push(match placement {
-                Placement::At(bytes) => pointer.wrapping_offset(*bytes),
-                Placement::Copied(region) => {
-                    let copy = scratch.get(number, region.padded_bytes()).map_err(no_memory)?;
-                    // SAFETY: the caller has the tensor, and the copy was made for the region.
-                    unsafe { region.gather(*pointer, copy) };
-                    copy
-                }
-            });
-        }
-        at.extend(self.ends.iter().map(|end| std::ptr::from_ref(end).cast::<u8>()));
-        let mut to: Vec<*mut u8> = Vec::with_capacity(outputs.len());
-        for (number, (placement, pointer)) in self.outputs.iter().zip(outputs).enumerate() {
-            to.push(match placement {
-                Placement::At(bytes) => pointer.wrapping_offset(*bytes),
-                Placement::Copied(region) => {
-                    let number = inputs.len() + number;
-                    scratch.get(number, region.padded_bytes()).map_err(no_memory)?
-                }
-            });
-        }
-        // SAFETY: pieces of the caller's tensors and copies of them have the shapes of the kernel.
-        unsafe { kernel.call_on(frozen, &at, &to) }?;
-        for (placement, (from, pointer)) in self.outputs.iter().zip(to.iter().zip(outputs)) {
-            if let Placement::Copied(region) = placement {
-                // SAFETY: the kernel has written the copy, and the caller has the tensor.
-                unsafe { region.scatter(*from, *pointer) };
+        match (&self.compiled.kernel, &self.way) {
+            (CompiledKernel::Sized(kernel), Way::Sized(plan)) => {
+                // SAFETY: the caller says so; the plan is for the sizes and strides of the tensors.
+                unsafe { kernel.call_on(plan, frozen, inputs, outputs) }
             }
+            (CompiledKernel::Fixed(kernel), Way::Placed { inputs: at, outputs: to, ends }) => {
+                let mut all = at.iter().chain(to);
+                if ends.is_empty() && all.all(|placement| *placement == Placement::At(0)) {
+                    // SAFETY: the caller says so.
+                    return unsafe { kernel.call_on(frozen, inputs, outputs) };
+                }
+                // SAFETY: the caller says so.
+                unsafe { placed(kernel, frozen, (at, inputs), (to, outputs), ends) }
+            }
+            _ => Err(unfit(&self.compiled)),
         }
-        Ok(())
     }
+}
+
+/// The error for a kernel that is called as another kind of kernel.
+pub(crate) fn unfit(compiled: &Compiled) -> Diagnostics {
+    let source = compiled.kernel.lowered().program().ir().source.clone();
+    let message = "the memory given does not fit the kernel";
+    Diagnostics::new(source, vec![Diagnostic::without_place(Code::InputType, message)])
+}
+
+/// Calls a kernel on tensors, each at its place.
+///
+/// # Safety
+/// As [`Part::call`].
+unsafe fn placed(
+    kernel: &Kernel,
+    frozen: Option<&Frozen>,
+    (places, inputs): (&[Placement], &[*const u8]),
+    (targets, outputs): (&[Placement], &[*mut u8]),
+    ends: &[i32],
+) -> Result<(), Diagnostics> {
+    let no_memory = |error: AllocError| {
+        let source = kernel.lowered().program().ir().source.clone();
+        let diagnostic = Diagnostic::without_place(Code::TooLarge, error.to_string());
+        Diagnostics::new(source, vec![diagnostic])
+    };
+    let mut scratch = Scratch::take();
+    let mut at: Vec<*const u8> = Vec::with_capacity(inputs.len() + ends.len());
+    for (number, (placement, pointer)) in places.iter().zip(inputs).enumerate() {
+        at.push(match placement {
+            Placement::At(bytes) => pointer.wrapping_offset(*bytes),
+            Placement::Copied(region) => {
+                let copy = scratch.get(number, region.padded_bytes()).map_err(no_memory)?;
+                // SAFETY: the caller has the tensor, and the copy was made for the region.
+                unsafe { region.gather(*pointer, copy) };
+                copy
+            }
+        });
+    }
+    at.extend(ends.iter().map(|end| std::ptr::from_ref(end).cast::<u8>()));
+    let mut to: Vec<*mut u8> = Vec::with_capacity(outputs.len());
+    for (number, (placement, pointer)) in targets.iter().zip(outputs).enumerate() {
+        to.push(match placement {
+            Placement::At(bytes) => pointer.wrapping_offset(*bytes),
+            Placement::Copied(region) => {
+                let number = inputs.len() + number;
+                scratch.get(number, region.padded_bytes()).map_err(no_memory)?
+            }
+        });
+    }
+    // SAFETY: the caller's tensors and copies of them have the shapes of the kernel.
+    unsafe { kernel.call_on(frozen, &at, &to) }?;
+    for (placement, (from, pointer)) in targets.iter().zip(to.iter().zip(outputs)) {
+        if let Placement::Copied(region) = placement {
+            // SAFETY: the kernel has written the copy, and the caller has the tensor.
+            unsafe { region.scatter(*from, *pointer) };
+        }
+    }
+    Ok(())
 }

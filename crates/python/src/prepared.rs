@@ -1,7 +1,6 @@
 //! An operator's prepared state: plans by shape, and constants.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use pyo3::prelude::*;
@@ -15,7 +14,6 @@ use crate::dynamic::{self, Problem};
 use crate::error::{Class, diagnosed};
 use crate::kernels::{Kernels, Key, MOST_SHAPES};
 use crate::lock::lock;
-use crate::parts::Part;
 use crate::specialised::{Specialised, freeze};
 
 /// The prepared state of an operator.
@@ -27,8 +25,6 @@ pub(crate) struct Prepared {
     cache: Mutex<Cache>,
     /// The prepared constants of existing kernels.
     constants: Mutex<Vec<(Weak<Compiled>, Arc<Constants>)>>,
-    /// A counter of new values of constants.
-    values: AtomicU64,
 }
 
 /// The plans that are ready to call.
@@ -42,14 +38,14 @@ struct Cache {
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) shape: Arc<Specialised>,
-    /// The constants of the last call, by part.
-    constants: Vec<Arc<Constants>>,
+    /// The constants of the last call.
+    constants: Option<Arc<Constants>>,
 }
 
 impl Ready {
     /// Whether an earlier call has prepared the constants.
     pub(crate) fn has_constants(&self) -> bool {
-        self.constants.first().is_some_and(|constants| lock(constants).is_some())
+        self.constants.as_ref().is_some_and(|constants| lock(constants).is_some())
     }
 }
 
@@ -81,19 +77,11 @@ impl NotReady {
 }
 
 /// The constants of one operator for a kernel, after the first call.
-type Constants = Mutex<Option<Snapshot>>;
-
-/// Constants in a kernel's layout.
-#[derive(Debug, Clone)]
-struct Snapshot {
-    frozen: Frozen,
-    /// The version of their values: snapshots of equal values for several kernels share it.
-    values: u64,
-}
+type Constants = Mutex<Option<Frozen>>;
 
 impl Cache {
     fn find(&mut self, key: &Key) -> Option<Arc<Ready>> {
-        let found = self.all.get(key).filter(|ready| ready.shape.is_current())?;
+        let found = self.all.get(key).filter(|ready| !ready.shape.is_outdated())?;
         self.last = Some(Arc::clone(found));
         self.last.clone()
     }
@@ -110,13 +98,7 @@ impl Cache {
 
 impl Prepared {
     pub(crate) fn new(definition: Definition, kernels: Arc<Kernels>) -> Self {
-        Self {
-            definition,
-            kernels,
-            cache: Mutex::default(),
-            constants: Mutex::default(),
-            values: AtomicU64::new(0),
-        }
+        Self { definition, kernels, cache: Mutex::default(), constants: Mutex::default() }
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -132,7 +114,7 @@ impl Prepared {
         exactly: bool,
     ) -> Result<Arc<Ready>, NotReady> {
         let last = self.cache().last.clone();
-        let is_it = |last: &Arc<Ready>| last.shape.is_for(arguments) && last.shape.is_current();
+        let is_it = |last: &Arc<Ready>| last.shape.is_for(arguments) && !last.shape.is_outdated();
         if let Some(last) = last.filter(|last| !exactly && is_it(last)) {
             return Ok(last);
         }
@@ -141,7 +123,7 @@ impl Prepared {
             key.push(-3);
         }
         if let Some(found) = self.cache().find(&key) {
-            found.shape.parts.iter().for_each(|part| part.compiled.touch());
+            found.shape.part.iter().for_each(|part| part.compiled.touch());
             return Ok(found);
         }
         if self.kernels.is_copied(&key) {
@@ -149,7 +131,7 @@ impl Prepared {
         }
         let shape = self.specialised(py, &key, arguments, exactly)?;
         let mut notes = self.kernels.warnings();
-        for part in &shape.parts {
+        if let Some(part) = &shape.part {
             notes.append(&mut lock(&part.compiled.notes));
         }
         let ready = self.prepared(key, shape);
@@ -242,14 +224,14 @@ impl Prepared {
             known.push((Arc::downgrade(compiled), Arc::clone(&made)));
             made
         };
-        let constants = shape.parts.iter().map(|part| of(&part.compiled)).collect();
+        let constants = shape.part.as_ref().map(|part| of(&part.compiled));
         drop(known);
         let ready = Arc::new(Ready { shape, constants });
         self.cache().insert(key, &ready);
         ready
     }
 
-    /// The constants of a call, in its kernels' layouts. Frozen values are prepared by the first
+    /// The constants of a call, in its kernel's layout. Frozen values are prepared by the first
     /// call with new shapes and never checked again; values given in a call are compared with those
     /// of the last call.
     pub(crate) fn constants(
@@ -257,35 +239,27 @@ impl Prepared {
         ready: &Ready,
         arguments: &Arguments,
         is_bound: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Option<Frozen>>, Diagnostics> {
+    ) -> Result<Option<Frozen>, Diagnostics> {
+        let (Some(part), Some(constants)) = (&ready.shape.part, &ready.constants) else {
+            return Ok(None);
+        };
+        if !part.compiled.kernel.needs_constants() {
+            return Ok(None);
+        }
         let signature = &self.definition.signature;
         let mut params = signature.params.iter().enumerate();
         let are_all_bound = params.all(|(place, param)| !param.is_const || is_bound(place));
-        // The version of the values, once a kernel has compared them: the others need not.
-        let mut values = None;
-        let mut one = |(part, constants): (&Part, &Arc<Constants>)| {
-            if !part.compiled.kernel.needs_constants() {
-                return Ok(None);
-            }
-            let known = lock(constants).clone();
-            if let Some(known) = &known
-                && (are_all_bound || values == Some(known.values))
-            {
-                return Ok(Some(known.frozen.clone()));
-            }
-            let is_wanted = |place: usize| {
-                signature.params[place].is_const && (known.is_none() || !is_bound(place))
-            };
-            let before = known.as_ref().map(|known| &known.frozen);
-            let (shape, compiled) = (&ready.shape, &part.compiled);
-            let frozen = freeze(signature, shape, compiled, arguments, before, is_wanted)?;
-            let same = known.filter(|known| known.frozen.is_same(&frozen));
-            let new = || self.values.fetch_add(1, Ordering::Relaxed);
-            let values = *values.get_or_insert_with(|| same.map_or_else(new, |known| known.values));
-            *lock(constants) = Some(Snapshot { frozen: frozen.clone(), values });
-            Ok(Some(frozen))
+        let known = lock(constants).clone();
+        if let Some(known) = known.as_ref().filter(|_| are_all_bound) {
+            return Ok(Some(known.clone()));
+        }
+        let is_wanted = |place: usize| {
+            signature.params[place].is_const && (known.is_none() || !is_bound(place))
         };
-        ready.shape.parts.iter().zip(&ready.constants).map(&mut one).collect()
+        let (shape, compiled) = (&ready.shape, &part.compiled);
+        let frozen = freeze(signature, shape, compiled, arguments, known.as_ref(), is_wanted)?;
+        *lock(constants) = Some(frozen.clone());
+        Ok(Some(frozen))
     }
 
     /// The key that selects the kernel.

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use tensorwright::{
     Arguments as KernelArguments, DType, Diagnostics, Frozen, Place, Program, View, ir,
 };
-use tensorwright_package::buckets::Pieces;
 
 use crate::arguments::{ArgumentValue, Arguments};
 use crate::compiled::{Compiled, Strides};
@@ -16,7 +15,7 @@ use crate::error::{Class, diagnosed, refused};
 use crate::expected::Expected;
 use crate::foreign::{Device, Foreign};
 use crate::makers::ArrayMakers;
-use crate::parts::{Part, Placement};
+use crate::parts::{Part, Placement, Way};
 
 /// The plan of calls with given shapes, with the expected arguments.
 #[derive(Debug)]
@@ -25,10 +24,9 @@ pub(crate) struct Specialised {
     pub(crate) sizes: Sizes,
     inputs: Vec<Input>,
     pub(crate) outputs: Vec<Expected>,
-    /// The kernels to call, in order; none if the results have no elements.
-    pub(crate) parts: Vec<Part>,
-    /// The size whose pieces these are.
-    pub(crate) pieces: Option<Pieces>,
+    /// The kernel; `None` if the results have no elements.
+    pub(crate) part: Option<Part>,
+    /// Whether calls release the interpreter lock.
     pub(crate) is_long: bool,
     /// The makers of results.
     pub(crate) makers: ArrayMakers,
@@ -96,7 +94,7 @@ impl Specialised {
         def.bind(sizes.clone())
     }
 
-    /// A plan with one kernel, for exactly these shapes.
+    /// A plan for exactly these shapes.
     pub(crate) fn whole(
         definition: &Definition,
         program: &Program,
@@ -105,17 +103,19 @@ impl Specialised {
     ) -> Self {
         let here = |count: usize| vec![Placement::At(0); count];
         let (inputs, outputs) = (here(program.inputs().len()), here(program.outputs().len()));
-        let part = Part { compiled, inputs, outputs, ends: Vec::new() };
-        Self::of(definition, &shapes(program), sizes, &Strides::new(), vec![part])
+        let is_long = compiled.is_long(program);
+        let part = Part { compiled, way: Way::Placed { inputs, outputs, ends: Vec::new() } };
+        let shapes = shapes(program);
+        Self::of(definition, &shapes, sizes, &Strides::new(), Some(part)).long(is_long)
     }
 
-    /// A plan with parts. The inputs and outputs of the program have these shapes.
+    /// A plan whose inputs and outputs have these shapes.
     pub(crate) fn of(
         definition: &Definition,
         (inputs, outputs): &Shapes,
         sizes: Sizes,
         strides: &Strides,
-        parts: Vec<Part>,
+        part: Option<Part>,
     ) -> Self {
         let input = |param: &Param| match inputs.iter().position(|tensor| tensor.name == param.name)
         {
@@ -128,27 +128,21 @@ impl Specialised {
         Self {
             inputs: definition.signature.params.iter().map(input).collect(),
             outputs: outputs.iter().map(Expected::new).collect(),
-            is_long: parts.len() > 1 || parts.iter().any(|part| part.compiled.is_long),
-            parts,
-            pieces: None,
+            is_long: false,
+            part,
             sizes,
             makers: ArrayMakers::default(),
         }
     }
 
-    /// The same, with the size whose pieces the parts are.
-    pub(crate) fn in_pieces(self, pieces: Option<Pieces>) -> Self {
-        Self { pieces, ..self }
+    /// The same, whose calls release the interpreter lock or not.
+    pub(crate) fn long(self, is_long: bool) -> Self {
+        Self { is_long, ..self }
     }
 
-    /// Whether a kernel of it is outdated.
+    /// Whether its kernel is outdated.
     pub(crate) fn is_outdated(&self) -> bool {
-        self.parts.iter().any(|part| part.compiled.is_outdated())
-    }
-
-    /// Whether the plan is current: all kernels exist, and no better plan is known.
-    pub(crate) fn is_current(&self) -> bool {
-        !self.is_outdated() && self.pieces.as_ref().is_none_or(Pieces::are_cheapest)
+        self.part.as_ref().is_some_and(|part| part.compiled.is_outdated())
     }
 
     /// Whether the plan fits the shapes and numbers of these arguments.
@@ -251,6 +245,7 @@ pub(crate) fn freeze(
     known: Option<&Frozen>,
     is_wanted: impl Fn(usize) -> bool,
 ) -> Result<Frozen, Diagnostics> {
+    let program = compiled.kernel.lowered().program();
     let mut given = KernelArguments::new();
     if let Some(known) = known {
         given = given.frozen(known);
@@ -260,6 +255,11 @@ pub(crate) fn freeze(
         else {
             continue;
         };
+        // Constants whose extents vary are inputs of calls.
+        let mut constants = program.inputs().iter().filter(|tensor| tensor.is_const);
+        if !constants.any(|tensor| tensor.name == expected.name) {
+            continue;
+        }
         let pointer = match argument {
             ArgumentValue::Tensor(foreign) => foreign.pointer.cast_const(),
             ArgumentValue::Number(number) => number.bytes.as_ptr(),

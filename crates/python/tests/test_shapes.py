@@ -1,7 +1,5 @@
 """Dynamic shapes: few kernels serve all shapes, with NumPy's results."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -39,23 +37,26 @@ def test_a_thousand_batch_sizes_take_few_kernels(rng):
     for n in rng.integers(0, 3000, 1000):
         start = rng.integers(0, 3000 - n)
         np.testing.assert_array_equal(rows(x[start : start + n], b), wanted[start : start + n])
-    assert rows.kernels <= 32
+    assert rows.kernels == 1
 
 
-def test_the_first_call_measures_its_pieces(rng):
+def test_a_kernel_says_for_which_sizes_it_is(rng):
     rows = tw.define(ROWS, dynamic=["N"]).rows
-    x, b = rng.standard_normal((1000, 64)).astype("float32"), rng.random(64, "float32")
+    rows(rng.random((100, 64), "float32"), rng.random(64, "float32"))
+    explained = rows.explain(N=1000, D=64)
+    assert "1000 x 64" in explained
+    assert explained.endswith("\n  N from 1 to 1048576, made for 100\n")
+    assert rows.origin == "not tuned, for sizes that vary"
+    assert "N" in rows.source("loops")
 
-    def pieces(n):
-        return next(line for line in rows.explain(N=n, D=64).splitlines() if "in pieces" in line)
 
-    assert re.fullmatch(r"  N = 1000 in pieces: (\d+ \(about \d+\.\d us\)( \+ )?)+", pieces(1000))
-    for n in (1000, 900, 1000, 700):
-        np.testing.assert_array_equal(rows(x[:n], b), np.maximum(x[:n] + b, 0))
-    # Those that were measured may be replaced by others, of which something is known then.
-    assert re.search(r"\d \(\d+\.\d us\)", pieces(1000))
-    lengths = [int(length) for length in re.findall(r"(\d+) \(", pieces(1000))]
-    assert sum(lengths) >= 1000
+def test_parts_of_larger_arrays_are_read_in_place(rng):
+    rows = tw.define(ROWS, dynamic=True).rows
+    image, b = rng.standard_normal((60, 90)).astype("float32"), rng.random(90, "float32")
+    for part in (image[3:40, 5:70], image[::2], image[::-1, :33], np.broadcast_to(image[0], (7, 90)), image[:, ::2], image.T):
+        offset = np.resize(b, part.shape[1])
+        np.testing.assert_array_equal(rows(part, offset), np.maximum(part + offset, 0))
+    assert rows.kernels == 1
 
 
 def test_sizes_that_vary_are_found(rng):
@@ -63,7 +64,8 @@ def test_sizes_that_vary_are_found(rng):
     x, b = rng.random((600, 5), "float32"), rng.random(5, "float32")
     for n in rng.permutation(600)[:200]:
         np.testing.assert_array_equal(rows(x[:n], b), np.maximum(x[:n] + b, 0))
-    assert rows.kernels <= 30
+    # Four sizes have their own.
+    assert rows.kernels == 5
     exact = tw.define(ROWS, dynamic=False).rows
     for n in range(100, 120):
         exact(x[:n], b)
@@ -94,7 +96,7 @@ def test_sums_over_sizes_that_vary(rng):
     for n in (1, 2, 9, 17, 33, 57, 60, 61):
         q, k, v = (rng.standard_normal((n, 6)).astype("float32") for _ in range(3))
         np.testing.assert_allclose(causal(q, k, v), attention(q, k, v), rtol=1e-3, atol=1e-5)
-    assert causal.kernels <= 7
+    assert causal.kernels == 1
 
 
 def test_kernels_that_are_not_used_leave(rng):
@@ -114,7 +116,7 @@ def test_kernels_that_are_not_used_leave(rng):
         tw.define(MATMUL, kernels=0)
 
 
-def test_frozen_constants_are_those_of_every_piece(rng):
+def test_frozen_constants_are_those_of_every_size(rng):
     layer = tw.define(
         "def layer(float(N,I) X, const float(O,I) W, const float(N) s) -> (Y) { Y(n,o) +=! s(n) * X(n,i) * W(o,i) }",
         dynamic=["N"],
@@ -127,7 +129,7 @@ def test_frozen_constants_are_those_of_every_piece(rng):
         np.testing.assert_allclose(layer(x[:n], 2 * w, s[:n]), 2 * wanted, rtol=1e-4)
 
 
-def test_constants_that_change_are_noticed_by_every_piece(rng):
+def test_constants_that_change_are_noticed_by_every_size(rng):
     layer = tw.define("def layer(float(N,I) X, const float(O,I) W) -> (Y) { Y(n,o) +=! X(n,i) * W(o,i) }", dynamic=["N"]).layer
     x, weights = rng.random((200, 12), "float32"), [rng.random((16, 12), "float32") for _ in range(3)]
     for _ in range(200):
@@ -143,7 +145,7 @@ def test_few_kernels_may_stay(rng):
     before = tw.compilations()
     for _ in range(20):
         np.testing.assert_array_equal(rows(x[:299], b), np.maximum(x[:299] + b, 0))
-    assert rows.kernels == 1 and tw.compilations() - before <= 2
+    assert rows.kernels == 1 and tw.compilations() - before == 1
 
 
 def test_a_wrong_subscript_is_that_of_the_whole():
@@ -290,16 +292,20 @@ def test_a_scalar_is_told_to_be_data():
 
 @pytest.mark.parametrize("dynamic", [["N"], True])
 def test_a_size_that_cannot_be_dynamic_is_named_once(dynamic):
-    mean = tw.define("def mean(float(N) x) -> (m) { m() +=! x(i) / N }", dynamic=dynamic).mean
+    twice = tw.define("def twice(float(N) x) -> (y) { y(i) = x(i % N) where i in 0:2 * N }", dynamic=dynamic).twice
     with pytest.warns(UserWarning) as caught:
         for n in (5, 9, 33):
-            np.testing.assert_allclose(mean(np.full(n, 3, "float32")), 3, rtol=1e-5)
+            x = np.arange(n, dtype="float32")
+            np.testing.assert_array_equal(twice(x), np.r_[x, x])
     assert [str(warning.message) for warning in caught] == [
-        "mean: `N` cannot be dynamic: the result depends on its value; each value gets its own kernel"
+        "twice: `N` cannot be dynamic: `N` divides an index, so it has to be a number; each value gets its own kernel"
     ]
 
 
 def test_sizes_that_are_dynamic_are_not_warned_about(recwarn):
+    mean = tw.define("def mean(float(N) x) -> (m) { m() +=! x(i) / N }", dynamic=True).mean
+    for n in (5, 9, 33):
+        np.testing.assert_allclose(mean(np.full(n, 3, "float32")), 3, rtol=1e-5)
     for text, name in ((ROWS, "rows"), (SOFTMAX, "softmax"), (MATMUL, "matmul")):
         op = tw.define(text, dynamic=True)[name]
         for n in (16, 21, 24):

@@ -56,7 +56,7 @@ pub use explain::{
 };
 pub use kernel::{
     Against, Arguments, Call, CompileTimes, Expected, Frozen, Kernel, KernelBuilder,
-    LoweredProgram, NotLowered, Oracle, Outputs, Place, SizedBuilder, SizedKernel, SizedLoops,
+    LoweredProgram, NotLowered, Oracle, Outputs, Place, SizedBuilder, SizedCall, SizedKernel,
     SizedProgram, Verification, allow_for_rewriting, compilations,
 };
 pub use module::{Def, Module};

@@ -1,6 +1,7 @@
 //! Cost estimates of bucketed kernels and their copies, in cycles.
 
-use super::{Buckets, Costs, Layout, Prices};
+use super::prices::Prices;
+use super::{Buckets, Costs, Layout};
 
 /// The overhead of a call in cycles.
 const CALL: f64 = 60.0;

@@ -7,8 +7,7 @@
 //! | `cover.rs` | with which kernels each value is computed |
 //! | `cost.rs` | what kernels and copies cost |
 //! | `layout.rs` | how a tensor lies in memory along the size; slices in and out |
-//! | `pieces.rs` | values of a size of which no range is known: pieces of few lengths |
-//! | `prices.rs`, `pricing.rs` | what kernels for pieces cost, as measured; the cheapest pieces |
+//! | `prices.rs` | what kernels cost, from those that were measured |
 //! | `kernel.rs` | [`BucketedKernel`], all of it in this process |
 
 mod choose;
@@ -16,9 +15,7 @@ mod cost;
 mod cover;
 mod kernel;
 mod layout;
-mod pieces;
 mod prices;
-mod pricing;
 mod vanish;
 mod variation;
 
@@ -27,9 +24,6 @@ pub use cost::{costs, measured_cycles};
 pub use cover::{Costs, Run, covers};
 pub use kernel::{BucketedKernel, Results};
 pub use layout::Layout;
-pub use pieces::{is_piece, largest_piece, pieces, round_up};
-pub use prices::Prices;
-pub use pricing::{Guess, Pieces, Pricing};
 pub use variation::{Kind, Padding, Refusal, Variation};
 
 use std::collections::BTreeMap;

@@ -10,30 +10,22 @@ use std::collections::BTreeMap;
 
 /// Measured kernel costs by value, in the unit of the estimates.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prices(BTreeMap<i64, f64>);
+pub(super) struct Prices(BTreeMap<i64, f64>);
 
 impl Prices {
     /// Sets the measured cost of the kernel for a value.
-    pub fn measure(&mut self, value: i64, cost: f64) {
+    pub(super) fn measure(&mut self, value: i64, cost: f64) {
         self.0.insert(value, cost);
     }
 
-    /// Whether there are no measurements.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The measured cost of the kernel for a value.
-    #[must_use]
-    pub fn measured(&self, value: i64) -> Option<f64> {
+    fn measured(&self, value: i64) -> Option<f64> {
         self.0.get(&value).copied()
     }
 
     /// The cost of the kernel for a value. Without a measurement, the estimate is scaled like those
     /// of its neighbours.
-    #[must_use]
-    pub fn of(&self, value: i64, guess: impl Fn(i64) -> f64) -> f64 {
+    pub(super) fn of(&self, value: i64, guess: impl Fn(i64) -> f64) -> f64 {
         if let Some(cost) = self.measured(value) {
             return cost;
         }

@@ -4,11 +4,10 @@ use tensorwright::Program;
 use tensorwright::ir::{Axis, AxisId, AxisKind, EmptyRange, Interval, Stage, Tensor, TensorId};
 
 use super::Problem;
-use super::part::placement;
-use crate::compiled::{Strides, Variant};
+use crate::compiled::{Compiled, Strides, Variant};
 use crate::definition::{Definition, Sizes};
 use crate::kernels::Kernels;
-use crate::parts::Part;
+use crate::parts::{Part, Placement, Region, Way};
 use crate::specialised::{Shapes, Specialised, shapes};
 
 /// Sizes to check that extents are linear, in addition to two and three.
@@ -185,7 +184,7 @@ pub(super) fn empty(
     }
     let real = &found.real;
     if real.1.iter().all(|tensor| tensor.shape.contains(&0)) {
-        return Ok(Specialised::of(definition, real, sizes, &Strides::new(), Vec::new()));
+        return Ok(Specialised::of(definition, real, sizes, &Strides::new(), None));
     }
     let empty = found.without_points();
     if let Some(name) = found.read(&empty) {
@@ -199,15 +198,26 @@ pub(super) fn empty(
     let has_constants = !real.0.iter().zip(program.inputs()).any(varies);
     let strides = Strides::new();
     let two = found.two.clone();
-    let variant = Variant { sizes: two, guards: guards.clone(), empty, has_constants, strides };
-    let compiled = kernels.compile(definition, &variant, program)?;
+    let exact = Variant::exact(two, strides);
+    let variant = Variant { guards: guards.clone(), empty, has_constants, ..exact };
+    let make = || Compiled::new(definition, &variant, program);
+    let compiled = kernels.compile(&variant, make)?;
     let outputs = program.outputs();
-    let place = |(real, made): (&Tensor, &Tensor)| placement(real, real, made, 0);
-    let part = Part {
-        compiled,
-        inputs: real.0.iter().zip(program.inputs()).map(place).collect(),
-        outputs: real.1.iter().zip(outputs).map(place).collect(),
+    let way = Way::Placed {
+        inputs: real.0.iter().zip(program.inputs()).map(placement).collect(),
+        outputs: real.1.iter().zip(outputs).map(placement).collect(),
         ends: guards.iter().map(|it| found.range(it.stage, it.axis).1.max(0) as i32).collect(),
     };
-    Ok(Specialised::of(definition, real, sizes, &Strides::new(), vec![part]))
+    let part = Part { compiled, way };
+    Ok(Specialised::of(definition, real, sizes, &Strides::new(), Some(part)))
+}
+
+/// Where a kernel for the tensor `made` finds the caller's tensor `real`.
+fn placement((real, made): (&Tensor, &Tensor)) -> Placement {
+    if real.shape == made.shape {
+        return Placement::At(0);
+    }
+    let extents = |tensor: &Tensor| tensor.shape.iter().map(|extent| *extent as usize).collect();
+    let (valid, padded) = (extents(real), extents(made));
+    Placement::Copied(Region { element: real.dtype.bytes(), valid, padded })
 }

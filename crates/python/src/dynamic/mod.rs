@@ -1,36 +1,31 @@
-//! Dynamic shapes: computing a call with kernels made for other shapes.
+//! Plans of calls: which kernel serves which shapes.
 //!
 //! ```text
-//! y(n,d) = x(n,d) + b(d)      N = 1000: rows 0..768 and 744..1000, by kernels for 768 and 256 rows
-//! softmax over D              D = 1000: by a kernel for 1024, on copies; its sums end at 1000
-//! anything, N = 0             by the kernel for 2, with sums that end at 0
+//! x(100, 5), x(50, 5)    kernels for each of these shapes
+//! x(0..1000, 5)          one kernel for all N, once N is known to vary
+//! anything, N = 0        by the kernel for 2, with sums that end at 0
 //! ```
 //!
-//! A size along which elements are independent, and which is the outermost axis of its tensors, is
-//! cut into pieces without a copy ([`cut`]); measured times select the pieces ([`Pieces`]). Other
-//! sizes are rounded up. If neither is possible, the shapes get a kernel of their own.
+//! A size varies if the user says so, or after some values ([`varying`]). What cannot vary gets a
+//! kernel for each value ([`ranges`] knows the reason), and so do sizes for which the records have a
+//! schedule.
 
-mod cut;
-mod dynamic_warning;
 mod empty;
-mod part;
+mod ranges;
 mod varying;
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tensorwright::ir::{Stage, Tensor};
 use tensorwright::{Diagnostics, Program};
-use tensorwright_package::buckets::{Pieces, is_piece};
 
-use crate::compiled::{Strides, Variant};
+use crate::compiled::{Compiled, CompiledKernel, Strides, Variant};
 use crate::definition::{Definition, Sizes};
 use crate::kernels::Kernels;
-use crate::parts::{Part, Placement};
+use crate::parts::{Part, Placement, Way};
 use crate::specialised::{Shapes, Specialised, shapes};
-use cut::Cut;
-use part::{PartPrograms, bytes, part};
-use varying::Varying;
+
+pub(crate) use ranges::{Family, FamilyProgram};
 
 /// Why a call cannot be computed.
 #[derive(Debug)]
@@ -48,8 +43,8 @@ impl From<Diagnostics> for Problem {
     }
 }
 
-/// Plans calls with given sizes: `exactly` by a kernel for them alone, or by kernels that serve
-/// other sizes too.
+/// Plans calls with given sizes: `exactly` by a kernel for them alone, or by one that serves other
+/// sizes too.
 pub(crate) fn plan(
     definition: &Definition,
     kernels: &Kernels,
@@ -65,29 +60,63 @@ pub(crate) fn plan(
         };
     }
     let program = Specialised::program(definition, &sizes)?;
+    if !exactly {
+        if kernels.is_first_plan() {
+            kernels.warn(ranges::warning(definition, kernels, &sizes));
+        }
+        let varying = varying::varying(definition, kernels, &sizes);
+        let known = kernels.compiled(&Variant::exact(sizes.clone(), Strides::new()));
+        let is_known = given.is_empty() && known.is_some();
+        if !varying.is_empty() && !is_known && !Kernels::is_tuned(definition, &program) {
+            let call = (&program, &sizes, given);
+            if let Some(plan) = of_family(definition, kernels, call, varying)? {
+                return Ok(plan);
+            }
+        }
+    }
     let strides = strides(definition, kernels, &program, given)?;
-    let exact = Variant::exact(sizes, strides);
-    if !exactly && kernels.is_first_plan() {
-        kernels.warn(dynamic_warning::warning(definition, &program, &exact.sizes));
+    Ok(whole(definition, kernels, &program, Variant::exact(sizes, strides))?)
+}
+
+/// A plan by a kernel for the sizes that vary; `None` if there is none for these sizes.
+fn of_family(
+    definition: &Definition,
+    kernels: &Kernels,
+    (program, sizes, given): (&Program, &Sizes, &BTreeMap<String, Vec<i64>>),
+    varying: Vec<String>,
+) -> Result<Option<Specialised>, Problem> {
+    let Some(found) = ranges::of_call(definition, kernels, sizes, varying) else {
+        return Ok(None);
+    };
+    let FamilyProgram::Bound(family) = &*found.program else { return Ok(None) };
+    let values: Option<Vec<i64>> =
+        family.ir().sizes.iter().map(|size| sizes.get(&size.name).copied()).collect();
+    let Some(values) = values.filter(|values| family.check(values).is_ok()) else {
+        return Ok(None);
+    };
+    let mut strides = Strides::new();
+    let mut all: Vec<Option<Vec<i64>>> = Vec::new();
+    for (number, input) in program.inputs().iter().enumerate() {
+        let own = given.get(&input.name);
+        if let Some(own) = own {
+            let last = input.shape.last().zip(own.last());
+            if input.is_const || last.is_some_and(|(extent, stride)| *extent > 1 && *stride != 1) {
+                return Err(Problem::Dense(None));
+            }
+            strides.insert(number, own.clone());
+        }
+        all.push(own.cloned());
     }
-    let sizes = &exact.sizes;
-    let varying = Varying::of(definition, kernels, sizes);
-    let found = kernels.compiled(&exact);
-    if exactly || varying.is_empty() || found.as_ref().is_some_and(|found| found.is_kept) {
-        return Ok(whole(definition, kernels, &program, exact)?);
-    }
-    let cut = Cut::of(definition, &program, sizes, &varying.cut);
-    // An existing kernel is used, unless it is one of the pieces, which are selected by measured
-    // times.
-    let is_piece = cut.as_ref().is_some_and(|cut| is_piece(cut.value));
-    let is_known = found.is_some() && !is_piece || Kernels::is_tuned(definition, &program);
-    let call = Call { definition, kernels, program: &program, exact: &exact };
-    if !is_known && let Some((parts, pieces)) = call.parts(cut.as_ref(), &varying)? {
-        let shapes = shapes(&program);
-        let made = Specialised::of(definition, &shapes, exact.sizes, &exact.strides, parts);
-        return Ok(made.in_pieces(pieces));
-    }
-    Ok(whole(definition, kernels, &program, exact)?)
+    let variant = Variant::family(&found.family);
+    let Ok(compiled) = kernels.compile(&variant, || Compiled::family(definition, family)) else {
+        return Ok(None);
+    };
+    let CompiledKernel::Sized(kernel) = &compiled.kernel else { return Ok(None) };
+    let way = Way::Sized(kernel.plan(&values, &all)?);
+    let is_long = compiled.is_long(program);
+    let (part, shapes) = (Part { compiled, way }, shapes(program));
+    let plan = Specialised::of(definition, &shapes, sizes.clone(), &strides, Some(part));
+    Ok(Some(plan.long(is_long)))
 }
 
 /// The inputs and outputs of a definition for sizes, some of which may be zero.
@@ -109,16 +138,20 @@ fn whole(
     program: &Program,
     exact: Variant,
 ) -> Result<Specialised, Diagnostics> {
-    let compiled = kernels.compile(definition, &exact, program)?;
+    let compiled = kernels.compile(&exact, || Compiled::new(definition, &exact, program))?;
     let place = |(number, tensor): (usize, &Tensor)| {
         let before =
             exact.strides.get(&number).and_then(|strides| program.with_strides(number, strides));
-        Placement::At(-bytes(tensor, before.map_or(0, |(_, before)| before)))
+        let elements = before.map_or(0, |(_, before)| before);
+        Placement::At(-(elements as isize * tensor.dtype.bytes() as isize))
     };
     let inputs = program.inputs().iter().enumerate().map(place).collect();
     let outputs = vec![Placement::At(0); program.outputs().len()];
-    let part = Part { compiled, inputs, outputs, ends: Vec::new() };
-    Ok(Specialised::of(definition, &shapes(program), exact.sizes, &exact.strides, vec![part]))
+    let is_long = compiled.is_long(program);
+    let part = Part { compiled, way: Way::Placed { inputs, outputs, ends: Vec::new() } };
+    let shapes = shapes(program);
+    let plan = Specialised::of(definition, &shapes, exact.sizes, &exact.strides, Some(part));
+    Ok(plan.long(is_long))
 }
 
 /// The strides of non-dense inputs, if they may get kernels.
@@ -155,65 +188,5 @@ fn strides(
         Ok(found)
     } else {
         Err(Problem::Dense(None))
-    }
-}
-
-/// A call without a kernel, with dynamic sizes.
-struct Call<'a> {
-    definition: &'a Definition,
-    kernels: &'a Kernels,
-    program: &'a Program,
-    exact: &'a Variant,
-}
-
-/// The parts of a call, and the size they are pieces of.
-type Parts = (Vec<Part>, Option<Pieces>);
-
-impl Call<'_> {
-    /// The parts of the call, if its dynamic sizes allow them.
-    fn parts(&self, cut: Option<&Cut>, varying: &Varying) -> Result<Option<Parts>, Problem> {
-        let sizes = &self.exact.sizes;
-        let rounded = varying.rounded_up(sizes, cut.map(|cut| cut.name.as_str()));
-        if rounded != *sizes
-            && let Some(parts) = self.parts_of(cut, &rounded)?
-        {
-            return Ok(Some(parts));
-        }
-        // A size that cannot be rounded may still be cut.
-        if cut.is_some() { self.parts_of(cut, sizes) } else { Ok(None) }
-    }
-
-    /// The parts of the call by kernels for these sizes, except the cut one.
-    fn parts_of(&self, cut: Option<&Cut>, kernel: &Sizes) -> Result<Option<Parts>, Problem> {
-        let Some(cut) = cut else {
-            let made = PartPrograms::new(self.definition, kernel.clone(), &self.exact.sizes);
-            let Some(made) = made else { return Ok(None) };
-            return Ok(Some((vec![part(self, &made, None)?], None)));
-        };
-        let pieces = cut.pieces(self.kernels, self.exact, kernel);
-        let lengths: BTreeSet<i64> = pieces.places().map(|(_, length)| length).collect();
-        if lengths.len() > self.kernels.limit() {
-            // They would evict each other at every call.
-            return Ok(None);
-        }
-        let mut made = BTreeMap::new();
-        let mut parts = Vec::new();
-        for (start, length) in pieces.places() {
-            let made = match made.entry(length) {
-                Entry::Occupied(found) => found.into_mut(),
-                Entry::Vacant(place) => {
-                    let (large, small) =
-                        (cut.at(kernel, length), cut.at(&self.exact.sizes, length));
-                    match PartPrograms::new(self.definition, large, &small) {
-                        Some(made) if cut.is_sliced(self.program, &made.small, length) => {
-                            place.insert(made)
-                        }
-                        _ => return Ok(None),
-                    }
-                }
-            };
-            parts.push(part(self, made, Some((&cut.variation, start)))?);
-        }
-        Ok(Some((parts, Some(pieces))))
     }
 }

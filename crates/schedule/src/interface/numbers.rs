@@ -55,6 +55,20 @@ impl Interface {
         self.numbers.iter().enumerate().filter(is_passed)
     }
 
+    /// The numbers of a call, in the order in which they are passed, from the
+    /// [values](Interface::numbers_for) for its sizes and the strides of dimensions of parameters.
+    pub fn call_numbers(
+        &self,
+        values: &[i64],
+        stride: impl Fn(usize, usize) -> Option<i64>,
+    ) -> Vec<i64> {
+        let number = |(position, number): (usize, &Number)| match number {
+            Number::Stride { parameter, dimension } => stride(*parameter, *dimension),
+            _ => values.get(position).copied(),
+        };
+        self.passed_numbers().map(|passed| number(passed).unwrap_or(0)).collect()
+    }
+
     /// The values of all numbers for these sizes (in the order of the definition, those that vary
     /// alone), with zero for strides. `None` if a size is not allowed, or on overflow.
     #[must_use]

@@ -1,22 +1,26 @@
 //! [`KernelBuilder`]: options for compiling a program to a kernel.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tensorwright_codegen_llvm::{CodegenOptions, ObjectCache, Processor};
 use tensorwright_lang::precision::Precision;
 use tensorwright_machine::{Goal, Target};
-use tensorwright_policy::{default_schedule, lower_options};
+use tensorwright_policy::{default_schedule, default_sized, lower_options};
 use tensorwright_schedule::interface::stem;
-use tensorwright_schedule::{Interface, Schedule, ScheduleError, canonical, lower_with};
+use tensorwright_schedule::{
+    Interface, Schedule, ScheduleError, canonical, canonical_sized, lower_with,
+};
 use tracing::{debug_span, info_span};
 
 use super::Kernel;
 use super::diagnose::Diagnose;
 use super::lowered::LoweredProgram;
-use crate::{Diagnostics, Program, Source};
+use crate::ir::SizedProgram;
+use crate::{Code, Diagnostic, Diagnostics, Program, Source};
 
 /// The name of schedules that come from no file.
-pub(super) const UNNAMED: &str = "<schedule>";
+const UNNAMED: &str = "<schedule>";
 
 /// Compiles a program; made by [`Program::compile`].
 ///
@@ -40,6 +44,8 @@ pub(super) const UNNAMED: &str = "<schedule>";
 #[must_use]
 pub struct KernelBuilder<'p> {
     program: &'p Program,
+    /// The program for a range of sizes.
+    sized: Option<&'p Arc<SizedProgram>>,
     schedule: Option<(Schedule, Source)>,
     target: Option<Target>,
     threads: usize,
@@ -61,15 +67,9 @@ pub struct NotLowered {
 }
 
 /// A schedule and its text, for located errors.
-pub(super) fn spelled(schedule: Schedule) -> (Schedule, Source) {
+fn spelled(schedule: Schedule) -> (Schedule, Source) {
     let (schedule, text) = schedule.spelled();
     (schedule, Source::new(UNNAMED, &text))
-}
-
-/// The schedule in a text.
-pub(super) fn parsed(source: Source) -> Result<(Schedule, Source), Diagnostics> {
-    let schedule = Schedule::parse(source.text()).map_err(|error| error.diagnose(&source))?;
-    Ok((schedule, source))
 }
 
 impl Program {
@@ -92,8 +92,16 @@ impl Program {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compile(&self) -> KernelBuilder<'_> {
-        KernelBuilder {
-            program: self,
+        KernelBuilder::new(self, None)
+    }
+}
+
+impl<'p> KernelBuilder<'p> {
+    /// The defaults, for a program or for a range of sizes.
+    pub(super) fn new(program: &'p Program, sized: Option<&'p Arc<SizedProgram>>) -> Self {
+        Self {
+            program,
+            sized,
             schedule: None,
             target: None,
             threads: 1,
@@ -103,9 +111,7 @@ impl Program {
             cache: None,
         }
     }
-}
 
-impl KernelBuilder<'_> {
     /// Uses a schedule instead of the default one; an empty one keeps the loops of the program.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedule = Some(spelled(schedule));
@@ -125,7 +131,8 @@ impl KernelBuilder<'_> {
     /// # Errors
     /// An invalid line.
     pub fn schedule_source(mut self, source: Source) -> Result<Self, Diagnostics> {
-        self.schedule = Some(parsed(source)?);
+        let schedule = Schedule::parse(source.text()).map_err(|error| error.diagnose(&source))?;
+        self.schedule = Some((schedule, source));
         Ok(self)
     }
 
@@ -199,14 +206,32 @@ impl KernelBuilder<'_> {
         let start = Instant::now();
         let _span = info_span!("lower", def = self.program.name()).entered();
         let program = self.program.clone();
+        let source = &program.ir().source;
+        let not_lowered = |diagnostics| NotLowered { refusal: None, diagnostics };
+        let refused = |code: Code, message: &str| {
+            let diagnostic = Diagnostic::without_place(code, message);
+            not_lowered(Diagnostics::new(source.clone(), vec![diagnostic]))
+        };
         let target = self.target.map_or_else(Target::native, Ok);
+        let canonical = match self.sized {
+            None => canonical(program.ir()),
+            Some(_) if target.as_ref().is_ok_and(|target| target.gpu().is_some()) => {
+                let message = "sizes of a kernel for a device cannot vary yet";
+                return Err(Box::new(refused(Code::UnknownTarget, message)));
+            }
+            Some(sized) => canonical_sized(sized)
+                .ok_or_else(|| refused(Code::TooLarge, "an extent overflows 64 bits"))?,
+        };
         let known = target.and_then(|target| {
             let goal = Goal::new(target.clone()).on_this_machine().with_threads(self.threads);
             let goal = goal.with_precision(self.precision);
             let given = match self.schedule {
                 Some(given) => given,
                 None => {
-                    let choose = || default_schedule(program.ir(), &goal);
+                    let choose = || match self.sized {
+                        None => default_schedule(program.ir(), &goal),
+                        Some(sized) => default_sized(sized, canonical.clone(), &goal),
+                    };
                     spelled(debug_span!("choose schedule").in_scope(choose)?)
                 }
             };
@@ -216,14 +241,11 @@ impl KernelBuilder<'_> {
             };
             Ok((processor, target, given))
         });
-        let (processor, target, (schedule, source)) = known.map_err(|error| {
-            let diagnostics = error.diagnose(&program.ir().source);
-            NotLowered { refusal: None, diagnostics }
-        })?;
-        let applied =
-            debug_span!("apply schedule").in_scope(|| schedule.apply(canonical(program.ir())));
+        let (processor, target, (schedule, schedule_source)) =
+            known.map_err(|error| not_lowered(error.diagnose(source)))?;
+        let applied = debug_span!("apply schedule").in_scope(|| schedule.apply(canonical));
         let scheduled = applied.map_err(|error| {
-            let diagnostics = error.diagnose(&source);
+            let diagnostics = error.diagnose(&schedule_source);
             NotLowered { refusal: Some(error), diagnostics }
         });
         let mut scheduled = scheduled?;
@@ -233,14 +255,13 @@ impl KernelBuilder<'_> {
         // Loops are shown under the exported symbol's name.
         scheduled.name = stem(&scheduled.name);
         let nest = lower_with(scheduled.clone(), &lower_options(&target), &mut |_, _| {});
-        let nest = nest.map_err(|error| {
-            let diagnostics = (error, &schedule).diagnose(&source);
-            NotLowered { refusal: None, diagnostics }
-        })?;
+        let nest =
+            nest.map_err(|error| not_lowered((error, &schedule).diagnose(&schedule_source)))?;
         Ok(LoweredProgram {
             program,
+            sized: self.sized.cloned(),
             schedule,
-            schedule_source: source,
+            schedule_source,
             processor,
             target,
             threads: self.threads,

@@ -16,6 +16,7 @@ use tracing::{debug_span, info_span};
 use super::diagnose::Diagnose;
 use super::engine::{Engine, OnDevice, OnProcessor};
 use super::lowered::LoweredProgram;
+use crate::ir::Size;
 use crate::{CodegenOptions, Diagnostics, ProgramHash, Source};
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
@@ -48,6 +49,8 @@ pub(super) enum Text {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     program: ProgramHash,
+    /// The sizes that vary.
+    sizes: Vec<Size>,
     def: String,
     text: Arc<str>,
     symbol: String,
@@ -61,6 +64,7 @@ impl Key {
     fn new(lowered: &LoweredProgram) -> Self {
         Self {
             program: lowered.program.hash(),
+            sizes: lowered.sized.as_ref().map_or_else(Vec::new, |sized| sized.sizes.clone()),
             def: lowered.program.name().to_owned(),
             text: lowered.program.ir().source.text().into(),
             symbol: lowered.symbol().to_owned(),
@@ -102,7 +106,7 @@ impl Code {
         };
         let is_found = |code: &Self| matches!(&code.text, Text::Object(object) if object.is_cached);
         if !made.as_ref().is_ok_and(is_found) {
-            count_compilation();
+            COMPILATIONS.fetch_add(1, Ordering::Relaxed);
         }
         made
     }
@@ -138,7 +142,7 @@ impl Code {
 }
 
 /// Loads an object into this process.
-pub(super) fn load(
+fn load(
     compiled: &codegen::Compiled,
     threads: usize,
     source: &Source,
@@ -151,10 +155,6 @@ pub(super) fn load(
     let kernel =
         jit().and_then(|jit| codegen::JitKernel::load(jit, &compiled.interface, &compiled.object));
     Ok(OnProcessor::new(kernel.map_err(|error| error.diagnose(source))?, pool))
-}
-
-pub(super) fn count_compilation() {
-    COMPILATIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The code of all live kernels.

@@ -119,6 +119,15 @@ impl Kernel {
     ) -> Result<Arc<Constants>, Diagnostics> {
         let known = self.known(arguments)?;
         arguments.check(self.program(), |tensor| tensor.is_const && known.is_some())?;
+        self.constants_of_checked(known, arguments)
+    }
+
+    /// As [`Kernel::constants_of_call`], given the constants that the call may omit.
+    pub(super) fn constants_of_checked(
+        &self,
+        known: Option<Arc<Constants>>,
+        arguments: &Arguments<'_>,
+    ) -> Result<Arc<Constants>, Diagnostics> {
         let constants = self.constants(known, arguments)?;
         if arguments.constants().is_none() {
             self.keep(&constants);
@@ -128,7 +137,10 @@ impl Kernel {
 
     /// The constants that a call may omit: the frozen ones among the arguments, or the last
     /// prepared ones.
-    fn known(&self, arguments: &Arguments<'_>) -> Result<Option<Arc<Constants>>, Diagnostics> {
+    pub(super) fn known(
+        &self,
+        arguments: &Arguments<'_>,
+    ) -> Result<Option<Arc<Constants>>, Diagnostics> {
         match self.snapshot(arguments.constants())? {
             Some(frozen) => Ok(Some(Arc::clone(frozen))),
             None => Ok(self.cache().clone()),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::BufferId;
+use tensorwright_schedule::workspace::Workspace;
 
 use super::constants::Constants;
 use super::{Diagnose, Frozen, Kernel, memory};
@@ -39,8 +40,39 @@ impl Kernel {
         inputs: &[*const u8],
         outputs: &[*mut u8],
     ) -> Result<(), Diagnostics> {
-        let engine = self.engine()?;
         let constants = self.snapshot(frozen)?.map(Arc::as_ref);
+        let pointers = self.pointers(constants, inputs, outputs)?;
+        let workspace = self.interface().workspace;
+        // SAFETY: the caller vouches for inputs and outputs; constants are ours, and only read.
+        let status = unsafe { self.call_with(workspace, &pointers) }?;
+        // SAFETY: as above.
+        self.judge(status, || unsafe { self.inputs_at(constants, inputs) })
+    }
+
+    /// Calls the code, and returns its status.
+    ///
+    /// # Safety
+    /// As for a call of a session with this workspace.
+    pub(super) unsafe fn call_with(
+        &self,
+        workspace: Workspace,
+        pointers: &[*mut c_void],
+    ) -> Result<i32, Diagnostics> {
+        let source = &self.program().ir().source;
+        let session = self.engine()?.session(workspace);
+        let mut session = session.map_err(|error| error.diagnose(source))?;
+        // SAFETY: the caller says so.
+        let status = unsafe { session.call(Function::Compute, pointers) };
+        status.map_err(|error| error.diagnose(source))
+    }
+
+    /// The pointers of a call, in the order of the interface.
+    pub(super) fn pointers(
+        &self,
+        constants: Option<&Constants>,
+        inputs: &[*const u8],
+        outputs: &[*mut u8],
+    ) -> Result<Vec<*mut c_void>, Diagnostics> {
         let ir = self.program().ir();
         let pointer = |parameter: &Parameter| {
             let id = parameter.id;
@@ -57,17 +89,11 @@ impl Kernel {
             && (constants.is_some() || !self.needs_constants());
         let pointers: Option<Vec<*mut c_void>> =
             self.interface().parameters.iter().map(pointer).collect();
-        let Some(pointers) = pointers.filter(|_| is_whole) else {
+        pointers.filter(|_| is_whole).ok_or_else(|| {
             let message = "the memory given does not fit the kernel";
             let diagnostic = Diagnostic::without_place(Code::InputType, message);
-            return Err(Diagnostics::new(ir.source.clone(), vec![diagnostic]));
-        };
-        let mut session = engine.session().map_err(|error| error.diagnose(&ir.source))?;
-        // SAFETY: the caller vouches for inputs and outputs; constants are ours, and only read.
-        let status = unsafe { session.call(Function::Compute, &pointers) };
-        let status = status.map_err(|error| error.diagnose(&ir.source))?;
-        // SAFETY: as above.
-        self.judge(status, || unsafe { self.inputs_at(constants, inputs) })
+            Diagnostics::new(ir.source.clone(), vec![diagnostic])
+        })
     }
 
     /// Copies of the inputs of a call.

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tensorwright_runtime::{AlignedBuffer, AllocError, Element, View};
-use tensorwright_schedule::interface::{Function, Parameter};
+use tensorwright_schedule::Interface;
+use tensorwright_schedule::interface::{Function, Number, Parameter};
 use tensorwright_schedule::nest::Owner;
+use tensorwright_schedule::workspace::Workspace;
 
 use super::engine::{CallError, Engine, Session};
+use super::memory;
 
 /// The memory of one parameter.
 #[derive(Debug)]
@@ -30,8 +33,11 @@ pub(super) struct Bound<'a> {
     session: Box<dyn Session + 'a>,
     function: Function,
     memory: Vec<Memory<'a>>,
-    /// The addresses of `memory`. Buffers are never replaced while they are bound.
+    /// The addresses of `memory`, and that of the numbers. Buffers are never replaced while they are
+    /// bound.
     pointers: Vec<*mut c_void>,
+    /// What the last pointer points to, if sizes vary.
+    _numbers: Vec<i64>,
 }
 
 /// Whether memory may be passed for a parameter.
@@ -49,6 +55,22 @@ fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool
         Memory::Borrowed(bytes) => !is_written && bytes.len() >= needed,
         Memory::Shared(buffer) => !is_written && buffer.len() >= needed,
     }
+}
+
+/// The numbers for dense memory and the least sizes, and their workspace: none if sizes are fixed.
+/// Otherwise memory is only bound to prepare constants, which no size affects.
+fn numbers(interface: &Interface) -> Option<(Vec<i64>, Workspace)> {
+    let least = |number: &Number| match number {
+        Number::Size { least, .. } => Some(*least),
+        _ => None,
+    };
+    let sizes: Vec<i64> = interface.numbers.iter().filter_map(least).collect();
+    let values = interface.numbers_for(&sizes)?;
+    let stride = |parameter: usize, dimension: usize| {
+        let shape = &interface.parameters.get(parameter)?.shape;
+        memory::dense_strides(shape).get(dimension).copied()
+    };
+    Some((interface.call_numbers(&values, stride), interface.workspace_for(&values)?))
 }
 
 impl<'a> Memory<'a> {
@@ -96,9 +118,13 @@ impl<'a> Bound<'a> {
         if !fits {
             return Err(BindError::Unfit);
         }
-        let session = engine.session().map_err(BindError::Call)?;
-        let pointers = memory.iter_mut().map(Memory::pointer).collect();
-        Ok(Self { session, function, memory, pointers })
+        let (mut numbers, workspace) = numbers(engine.interface()).ok_or(BindError::Unfit)?;
+        let session = engine.session(workspace).map_err(BindError::Call)?;
+        let mut pointers: Vec<*mut c_void> = memory.iter_mut().map(Memory::pointer).collect();
+        if !numbers.is_empty() {
+            pointers.push(numbers.as_mut_ptr().cast());
+        }
+        Ok(Self { session, function, memory, pointers, _numbers: numbers })
     }
 
     /// Calls the function, and returns its status.

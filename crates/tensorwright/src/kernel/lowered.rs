@@ -1,5 +1,6 @@
 //! [`LoweredProgram`]: lowered loops and the texts generated from them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tensorwright_codegen_c::Dialect;
@@ -13,10 +14,11 @@ use tensorwright_policy::lower_options;
 use tensorwright_schedule::interface::DeviceProgram;
 use tensorwright_schedule::{
     DeviceLimits, Interface, LoopNest, LowerOptions, LoweredNest, Schedule, StageMap, canonical,
-    lower, lower_with,
+    canonical_sized, lower, lower_with,
 };
 
 use super::diagnose::Diagnose;
+use crate::ir::SizedProgram;
 use crate::{Code, Diagnostic, Diagnostics, Program, Source};
 
 /// A program with its schedule, its target and its [loops](LoweredNest). Generates source and
@@ -24,6 +26,8 @@ use crate::{Code, Diagnostic, Diagnostics, Program, Source};
 #[derive(Debug, Clone)]
 pub struct LoweredProgram {
     pub(super) program: Program,
+    /// The program for a range of sizes; `program` is then that for the largest ones.
+    pub(super) sized: Option<Arc<SizedProgram>>,
     pub(super) schedule: Schedule,
     /// The source text of the schedule's locations.
     pub(super) schedule_source: Source,
@@ -118,7 +122,13 @@ impl LoweredProgram {
     /// ```
     #[must_use]
     pub fn stage_map(&self) -> StageMap {
-        StageMap::of(&canonical(self.program.ir()), &self.scheduled)
+        StageMap::of(&self.canonical(), &self.scheduled)
+    }
+
+    /// The loops of the program.
+    fn canonical(&self) -> LoopNest {
+        let sized = self.sized.as_deref().and_then(canonical_sized);
+        sized.unwrap_or_else(|| canonical(self.program.ir()))
     }
 
     /// The loops after every step, each with the name of the step: `canonical` (as in the program),
@@ -126,7 +136,7 @@ impl LoweredProgram {
     #[must_use]
     pub fn loops_after_each_pass(&self) -> Vec<(String, String)> {
         let mut steps = vec![
-            ("canonical".to_owned(), canonical(self.program.ir()).to_string()),
+            ("canonical".to_owned(), self.canonical().to_string()),
             ("schedule".to_owned(), self.scheduled.to_string()),
         ];
         // Lowering succeeded before; a failure would only shorten the list.

@@ -27,7 +27,7 @@ pub use lowered::LoweredProgram;
 pub use oracle::{Against, Expected, Oracle};
 pub use place::Place;
 pub use rewritten::allow_for_rewriting;
-pub use sized::{SizedBuilder, SizedKernel, SizedLoops, SizedProgram};
+pub use sized::{SizedBuilder, SizedCall, SizedKernel, SizedProgram};
 pub use verify::Verification;
 
 use std::sync::{Arc, Mutex};

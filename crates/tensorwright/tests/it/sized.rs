@@ -109,7 +109,7 @@ impl Case {
                 continue;
             }
             let what = || {
-                let (text, loops) = (&self.text, kernel.loops());
+                let (text, loops) = (&self.text, kernel.lowered());
                 format!(
                     "{text}\nsizes {values:?}, seed {seed}\n{}\n{}",
                     loops.schedule(),
@@ -117,7 +117,7 @@ impl Case {
                 )
             };
             // The loops at these sizes access nothing out of bounds, and write every result.
-            let nest = kernel.loops().nest().as_nest().at(&values).unwrap();
+            let nest = kernel.lowered().nest().as_nest().at(&values).unwrap();
             let verdict = check(&nest, 20_000_000);
             assert!(verdict.is_ok(), "{verdict:?}: {}", what());
             let inputs = concrete.random_inputs(seed + round).unwrap();
@@ -382,7 +382,7 @@ fn calls_that_do_not_fit_are_refused() {
     insta::assert_snapshot!(message(&[("x", buffer(&[4, 5])), ("b", buffer(&[6]))]), @"[E0803] Error: input `b` has extents [6], not [5]");
     insta::assert_snapshot!(message(&[("x", buffer(&[1, 5])), ("b", buffer(&[5]))]), @"[E0703] Error: `N >= 2` does not hold for N = 1");
     insta::assert_snapshot!(message(&[("x", buffer(&[31, 5])), ("b", buffer(&[5]))]), @"[E0703] Error: `N` is 31, and must be 1 to 30");
-    insta::assert_snapshot!(message(&[("x", buffer(&[4])), ("b", buffer(&[5]))]), @"[E0803] Error: input `x` has extents [4], not [4, 5]");
+    insta::assert_snapshot!(message(&[("x", buffer(&[4])), ("b", buffer(&[5]))]), @"[E0803] Error: `x` was given with 1 axes, and its extents are [4, 5]");
     let doubles = Buffer::from_f64s(tensorwright::DType::Double, &[5], &[0.0; 5]).unwrap();
     insta::assert_snapshot!(message(&[("x", buffer(&[4, 5])), ("b", doubles)]), @"[E0804] Error: input `b` is a `double`, not a `float`");
     let gather = "def f(float(E) t, int32(N) at) -> (y) { y(n) = t(at(n)) }";
@@ -538,4 +538,43 @@ fn rows_that_are_left_have_bodies_of_their_own() {
           }
         }
     ");
+}
+
+#[test]
+fn constants_of_known_extents_are_prepared_once() {
+    let text = "def f(float(B,K) x, const float(K,N) w, const float(N) b) -> (y) {
+        y(i,n) +=! x(i,k) * w(k,n)
+        y(i,n) = y(i,n) + b(n)
+    }";
+    let module = Module::parse("f.tc", text).unwrap();
+    let def = module.def("f").unwrap();
+    let range = SizeRange { least: 1, most: 512, likely: 96, multiple: 1 };
+    let sizes = |batch| [("B", batch), ("K", SizeValue::Known(64)), ("N", SizeValue::Known(80))];
+    let program = def.bind_sized(sizes(SizeValue::Varies(range))).unwrap();
+    let kernel = program.compile().build().unwrap();
+    assert!(kernel.needs_constants());
+    assert!(kernel.lowered().interface().has_prepare, "{}", kernel.lowered().loops());
+
+    let likely = def.bind([("B", 1), ("K", 64), ("N", 80)]).unwrap();
+    let mut weights = likely.random_inputs(7).unwrap();
+    weights.remove("x");
+    let constants = || Arguments::new().buffer("w", &weights["w"]).buffer("b", &weights["b"]);
+    let frozen = kernel.freeze(constants()).unwrap();
+    for batch in [1, 2, 31, 96, 512] {
+        let fixed = def.bind([("B", batch), ("K", 64), ("N", 80)]).unwrap();
+        let mut inputs = fixed.random_inputs(batch as u64).unwrap();
+        inputs.extend(weights.clone());
+        let expected = fixed.run_reference(&inputs).unwrap();
+        let x = &inputs["x"];
+        for arguments in [
+            constants().buffer("x", x),
+            // The constants of the call before.
+            Arguments::new().buffer("x", x),
+            Arguments::new().buffer("x", x).frozen(&frozen),
+        ] {
+            let found = kernel.run(arguments).unwrap();
+            let wrong = expected.output("y").unwrap().mismatch(found.get("y").unwrap());
+            assert!(wrong.is_none(), "{batch}: {wrong:?}");
+        }
+    }
 }

@@ -46,7 +46,7 @@ pub enum SizeValue {
 }
 
 /// The values that a size may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SizeRange {
     /// The least value.
     pub least: i64,
@@ -59,7 +59,7 @@ pub struct SizeRange {
 }
 
 /// A size that varies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Size {
     /// The name in the source text.
     pub name: String,

@@ -12,6 +12,7 @@ use tensorwright_device::{
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::{Function, Parameter};
 use tensorwright_schedule::nest::Owner;
+use tensorwright_schedule::workspace::Workspace;
 
 use super::super::Place;
 use super::streams::{Locked, OfStreams};
@@ -155,7 +156,7 @@ impl Engine for OnDevice {
         &self.interface
     }
 
-    fn session(&self) -> Result<Box<dyn Session + '_>, CallError> {
+    fn session(&self, _: Workspace) -> Result<Box<dyn Session + '_>, CallError> {
         let kept = lock(&self.inner.idle).pop();
         let tensors = match kept {
             Some(tensors) => tensors,

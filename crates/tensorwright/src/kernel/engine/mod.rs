@@ -17,6 +17,7 @@ use tensorwright_device::{DeviceError, StreamHandle};
 use tensorwright_runtime::{AllocError, Pool};
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::Function;
+use tensorwright_schedule::workspace::Workspace;
 
 use super::Place;
 
@@ -25,8 +26,9 @@ pub(super) trait Engine: fmt::Debug + Send + Sync {
     /// The calling interface.
     fn interface(&self) -> &Interface;
 
-    /// The state for a sequence of calls. Several may exist at the same time.
-    fn session(&self) -> Result<Box<dyn Session + '_>, CallError>;
+    /// The state for a sequence of calls with a workspace of some size: that of the interface,
+    /// unless sizes vary. Several may exist at the same time.
+    fn session(&self, workspace: Workspace) -> Result<Box<dyn Session + '_>, CallError>;
 
     /// The load time of the code.
     fn load_time(&self) -> Duration;
@@ -53,7 +55,8 @@ pub(super) trait Engine: fmt::Debug + Send + Sync {
 
 /// State for a sequence of calls.
 pub(super) trait Session: fmt::Debug {
-    /// Calls a function with a pointer for every parameter, and returns the status.
+    /// Calls a function with a pointer for every parameter, and one to the numbers if sizes vary,
+    /// and returns the status.
     ///
     /// # Safety
     /// Every pointer that is not null points to initialised memory of its parameter's size, aligned

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use tensorwright_codegen_llvm::JitKernel;
-use tensorwright_runtime::{AlignedBuffer, AllocError, Pool, abi};
+use tensorwright_runtime::{AlignedBuffer, Pool, abi};
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::workspace::Workspace as WorkspaceSize;
+use tensorwright_schedule::workspace::Workspace;
 
 use super::{CallError, Engine, Session};
 
@@ -24,7 +24,7 @@ pub(in super::super) struct OnProcessor {
 
 /// A workspace for a sequence of calls.
 #[derive(Debug)]
-pub(in super::super) struct ProcessorSession<'a> {
+struct ProcessorSession<'a> {
     engine: &'a OnProcessor,
     workspace: AlignedBuffer,
 }
@@ -33,23 +33,6 @@ impl OnProcessor {
     /// Code and its thread pool.
     pub(in super::super) fn new(kernel: JitKernel, pool: Option<Arc<Pool>>) -> Self {
         Self { kernel, pool, idle: Mutex::default() }
-    }
-
-    /// A session with a workspace of some size, which depends on the sizes of the call if these
-    /// vary.
-    pub(in super::super) fn session_with(
-        &self,
-        workspace: WorkspaceSize,
-    ) -> Result<ProcessorSession<'_>, AllocError> {
-        let workers = self.pool().map_or(1, Pool::workers);
-        let bytes = workspace.bytes(i32::try_from(workers).unwrap_or(i32::MAX));
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let kept = self.idle().and_then(|mut idle| idle.pop());
-        let workspace = match kept.filter(|kept| kept.len() >= bytes) {
-            Some(kept) => kept,
-            None => AlignedBuffer::new(bytes)?,
-        };
-        Ok(ProcessorSession { engine: self, workspace })
     }
 
     /// The idle workspaces, if the lock is free: a call never waits for it. In a child forked while
@@ -68,9 +51,16 @@ impl Engine for OnProcessor {
         self.kernel.interface()
     }
 
-    fn session(&self) -> Result<Box<dyn Session + '_>, CallError> {
-        let session = self.session_with(self.interface().workspace);
-        Ok(Box::new(session.map_err(CallError::Alloc)?))
+    fn session(&self, workspace: Workspace) -> Result<Box<dyn Session + '_>, CallError> {
+        let workers = self.pool().map_or(1, Pool::workers);
+        let bytes = workspace.bytes(i32::try_from(workers).unwrap_or(i32::MAX));
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let kept = self.idle().and_then(|mut idle| idle.pop());
+        let workspace = match kept.filter(|kept| kept.len() >= bytes) {
+            Some(kept) => kept,
+            None => AlignedBuffer::new(bytes).map_err(CallError::Alloc)?,
+        };
+        Ok(Box::new(ProcessorSession { engine: self, workspace }))
     }
 
     fn load_time(&self) -> Duration {

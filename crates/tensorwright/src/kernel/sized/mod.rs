@@ -1,23 +1,16 @@
 //! [`SizedProgram`]: a definition bound to sizes that vary between calls, and its kernel.
 
 mod call;
+mod plan;
+
+pub use plan::SizedCall;
 
 use std::sync::Arc;
 
-use tensorwright_codegen_llvm::{CodegenOptions, Processor, compile_cached};
-use tensorwright_machine::{Goal, Target};
-use tensorwright_policy::{default_sized, lower_options};
-use tensorwright_runtime::fork::hold_forks;
-use tensorwright_schedule::interface::stem;
-use tensorwright_schedule::{
-    Interface, LoopNest, LoweredNest, Schedule, canonical_sized, lower_with,
-};
-
-use super::builder::{UNNAMED, parsed};
-use super::code::{count_compilation, load};
-use super::diagnose::Diagnose;
-use super::engine::OnProcessor;
-use crate::{Code, Def, Diagnostic, Diagnostics, Program, Source, ir};
+use super::builder::KernelBuilder;
+use super::lowered::LoweredProgram;
+use super::{Arguments, Frozen, Kernel};
+use crate::{Code, Def, Diagnostic, Diagnostics, ObjectCache, Precision, Program, Target, ir};
 
 /// A definition bound to sizes some of which vary between calls.
 ///
@@ -46,6 +39,8 @@ use crate::{Code, Def, Diagnostic, Diagnostics, Program, Source, ir};
 #[derive(Debug, Clone)]
 pub struct SizedProgram {
     ir: Arc<ir::SizedProgram>,
+    /// The program for the largest sizes.
+    general: Program,
 }
 
 /// Compiles a [`SizedProgram`]; made by [`SizedProgram::compile`].
@@ -53,27 +48,15 @@ pub struct SizedProgram {
 #[must_use]
 pub struct SizedBuilder<'p> {
     program: &'p SizedProgram,
-    schedule: Option<(Schedule, Source)>,
-    target: Option<Target>,
-    threads: usize,
-}
-
-/// The lowered loops of a [`SizedProgram`].
-#[derive(Debug, Clone)]
-pub struct SizedLoops {
-    program: SizedProgram,
-    schedule: Schedule,
-    target: Target,
-    threads: usize,
-    nest: LoweredNest,
-    interface: Interface,
+    builder: KernelBuilder<'p>,
 }
 
 /// A compiled program for a range of sizes. It can be shared between threads.
 #[derive(Debug)]
 pub struct SizedKernel {
-    loops: SizedLoops,
-    engine: OnProcessor,
+    program: SizedProgram,
+    /// Its code, for the program for the largest sizes.
+    kernel: Kernel,
 }
 
 impl Def<'_> {
@@ -86,11 +69,15 @@ impl Def<'_> {
         sizes: impl IntoIterator<Item = (N, ir::SizeValue)>,
     ) -> Result<SizedProgram, Diagnostics> {
         let mut ir = self.inner().bind_sized(sizes)?;
-        // Sizes of constants may vary, too, so nothing is prepared ahead of calls.
+        // Constants are prepared before the sizes of calls are known.
+        let varies = |shape: &Vec<ir::Index>| shape.iter().any(|e| e.as_constant().is_none());
         for program in [&mut ir.likely, &mut ir.general] {
-            program.tensors.iter_mut().for_each(|tensor| tensor.is_const = false);
+            for (tensor, shape) in program.tensors.iter_mut().zip(&ir.shapes) {
+                tensor.is_const &= !varies(shape);
+            }
         }
-        Ok(SizedProgram { ir: Arc::new(ir) })
+        let general = Program::new(ir.general.clone());
+        Ok(SizedProgram { ir: Arc::new(ir), general })
     }
 }
 
@@ -109,16 +96,21 @@ impl SizedProgram {
 
     /// Starts to compile the program.
     pub fn compile(&self) -> SizedBuilder<'_> {
-        SizedBuilder { program: self, schedule: None, target: None, threads: 1 }
+        let builder = KernelBuilder::new(&self.general, Some(&self.ir));
+        SizedBuilder { program: self, builder }
     }
 
-    fn source(&self) -> &Source {
-        &self.ir.general.source
+    /// Whether the program is defined for sizes, in the order of those that vary.
+    ///
+    /// # Errors
+    /// The size that is out of its range, or the condition that does not hold.
+    pub fn check(&self, sizes: &[i64]) -> Result<(), Diagnostics> {
+        self.ir.check(sizes).map_err(|reason| self.failed(Code::InvalidSize, reason.to_string()))
     }
 
     fn failed(&self, code: Code, message: impl Into<String>) -> Diagnostics {
         let diagnostic = Diagnostic::without_place(code, message);
-        Diagnostics::new(self.source().clone(), vec![diagnostic])
+        Diagnostics::new(self.general.ir().source.clone(), vec![diagnostic])
     }
 }
 
@@ -128,21 +120,33 @@ impl SizedBuilder<'_> {
     ///
     /// # Errors
     /// An invalid line.
-    pub fn schedule_text(mut self, text: &str) -> Result<Self, Diagnostics> {
-        self.schedule = Some(parsed(Source::new(UNNAMED, text))?);
-        Ok(self)
+    pub fn schedule_text(self, text: &str) -> Result<Self, Diagnostics> {
+        Ok(Self { builder: self.builder.schedule_text(text)?, ..self })
     }
 
     /// Sets the target; the default is this machine's processor.
-    pub fn target(mut self, target: Target) -> Self {
-        self.target = Some(target);
-        self
+    pub fn target(self, target: Target) -> Self {
+        Self { builder: self.builder.target(target), ..self }
     }
 
     /// Sets the number of threads for parallel loops, including the caller's.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
-        self
+    pub fn threads(self, threads: usize) -> Self {
+        Self { builder: self.builder.threads(threads), ..self }
+    }
+
+    /// As [`KernelBuilder::precision`].
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { builder: self.builder.precision(precision), ..self }
+    }
+
+    /// As [`KernelBuilder::symbol`].
+    pub fn symbol(self, name: &str) -> Self {
+        Self { builder: self.builder.symbol(name), ..self }
+    }
+
+    /// As [`KernelBuilder::cache`].
+    pub fn cache(self, cache: &ObjectCache) -> Self {
+        Self { builder: self.builder.cache(cache), ..self }
     }
 
     /// Applies the schedule and lowers the loops, without compiling them.
@@ -150,81 +154,45 @@ impl SizedBuilder<'_> {
     /// # Errors
     /// A rejected schedule step, loops that generate too much code, or a target that is no
     /// processor.
-    pub fn lower(self) -> Result<SizedLoops, Diagnostics> {
-        let program = self.program.clone();
-        let source = program.source();
-        let target = self.target.map_or_else(Target::native, Ok);
-        let target = target.map_err(|error| error.diagnose(source))?;
-        if target.gpu().is_some() {
-            let message = "sizes of a kernel for a device cannot vary yet";
-            return Err(program.failed(Code::UnknownTarget, message));
-        }
-        let canonical = canonical_sized(program.ir());
-        let canonical = canonical
-            .ok_or_else(|| program.failed(Code::TooLarge, "an extent overflows 64 bits"))?;
-        let (schedule, mut nest): (Schedule, LoopNest) = match self.schedule {
-            Some((schedule, source)) => {
-                let nest = schedule.apply(canonical);
-                (schedule, nest.map_err(|error| error.diagnose(&source))?)
-            }
-            None => {
-                let goal = Goal::new(target.clone()).on_this_machine().with_threads(self.threads);
-                default_sized(program.ir(), canonical, &goal)
-                    .map_err(|error| error.diagnose(source))?
-            }
-        };
-        nest.name = stem(&nest.name);
-        let nest = lower_with(nest, &lower_options(&target), &mut |_, _| {});
-        let nest = nest.map_err(|error| (error, &schedule).diagnose(source))?;
-        let interface = Interface::of(&nest);
-        Ok(SizedLoops { program, schedule, target, threads: self.threads, nest, interface })
+    pub fn lower(self) -> Result<LoweredProgram, Diagnostics> {
+        self.builder.lower()
     }
 
-    /// Compiles, and loads the code into this process.
+    /// Compiles, and loads the code into this process if it can run here.
     ///
     /// # Errors
-    /// As [`SizedBuilder::lower`], errors of code generation, and a target that is not this
-    /// machine's processor.
+    /// As [`SizedBuilder::lower`], and errors of code generation.
     pub fn build(self) -> Result<SizedKernel, Diagnostics> {
-        let loops = self.lower()?;
-        let source = loops.program.source();
-        // A forked child must not inherit LLVM's locks from a thread that it lacks.
-        let _hold = hold_forks();
-        let processor =
-            Processor::try_from(&loops.target).map_err(|error| error.diagnose(source))?;
-        loops.target.check_runs_here().map_err(|error| error.diagnose(source))?;
-        let compiled = compile_cached(&loops.nest, &processor, &CodegenOptions::default(), None)
-            .map_err(|error| error.diagnose(source))?;
-        count_compilation();
-        let engine = load(&compiled, loops.threads, source)?;
-        Ok(SizedKernel { loops, engine })
-    }
-}
-
-impl SizedLoops {
-    /// The schedule.
-    #[must_use]
-    pub fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// The lowered loops, for tools.
-    #[must_use]
-    pub fn nest(&self) -> &LoweredNest {
-        &self.nest
-    }
-
-    /// The calling interface.
-    #[must_use]
-    pub fn interface(&self) -> &Interface {
-        &self.interface
+        Ok(SizedKernel { program: self.program.clone(), kernel: self.builder.build()? })
     }
 }
 
 impl SizedKernel {
-    /// The compiled loops.
+    /// The program.
     #[must_use]
-    pub fn loops(&self) -> &SizedLoops {
-        &self.loops
+    pub fn program(&self) -> &SizedProgram {
+        &self.program
+    }
+
+    /// The compiled loops, which generate all texts. [`LoweredProgram::program`] is the program for
+    /// the largest sizes.
+    #[must_use]
+    pub fn lowered(&self) -> &LoweredProgram {
+        self.kernel.lowered()
+    }
+
+    /// Whether calls need [frozen](SizedKernel::freeze) constants.
+    #[must_use]
+    pub fn needs_constants(&self) -> bool {
+        self.kernel.needs_constants()
+    }
+
+    /// As [`Kernel::freeze`]. Constants whose extents depend on sizes that vary are no constants of
+    /// the kernel: every call takes them.
+    ///
+    /// # Errors
+    /// Missing, unknown or invalid inputs.
+    pub fn freeze<'a>(&self, arguments: impl Into<Arguments<'a>>) -> Result<Frozen, Diagnostics> {
+        self.kernel.freeze(arguments)
     }
 }
