@@ -24,8 +24,9 @@ const LONG: u128 = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) sizes: Sizes,
-    /// The names of sizes that vary, which have no value.
+    /// The names of sizes that vary, which have no value, and their regime.
     pub(crate) varying: Vec<String>,
+    pub(crate) regime: usize,
     /// Reductions with a run-time end.
     pub(crate) guards: Vec<ReductionGuard>,
     /// Stages with an empty range, because a size is zero.
@@ -43,13 +44,14 @@ impl Variant {
     /// The program of a definition for exactly these sizes.
     pub(crate) fn exact(sizes: Sizes, strides: Strides) -> Self {
         let (guards, empty) = (Vec::new(), Vec::new());
-        Self { sizes, varying: Vec::new(), guards, empty, has_constants: true, strides }
+        let (varying, regime) = (Vec::new(), 0);
+        Self { sizes, varying, regime, guards, empty, has_constants: true, strides }
     }
 
     /// The program of a family of sizes, whatever the strides.
     pub(crate) fn family(family: &Family) -> Self {
         let exact = Self::exact(family.known.clone(), Strides::new());
-        Self { varying: family.varying.clone(), ..exact }
+        Self { varying: family.varying.clone(), regime: family.regime, ..exact }
     }
 }
 

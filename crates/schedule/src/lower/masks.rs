@@ -18,7 +18,7 @@
 //! would become too much code.
 
 use tensorwright_lang::dtype::DType;
-use tensorwright_lang::ops::CompareOp;
+use tensorwright_lang::ops::{CompareOp, ReductionOp};
 use tensorwright_lang::program::{Atom, Expr, Index, Read, Rewrite, Scalar, Term};
 
 use super::unroll::stores;
@@ -406,9 +406,14 @@ fn without_buffer(mut nodes: Body, buffer: BufferId, value: Scalar) -> Body {
 /// Whether a store of this value has no effect. A position from data must still be checked.
 fn changes_nothing(nest: &LoopNest, store: &Store, value: &Expr) -> bool {
     let (Some(op), Expr::Const(value)) = (store.combine, value) else { return false };
-    let neutral = Scalar::neutral(op, nest.dtype(store.buffer));
+    let is_of_type = value.dtype() == nest.dtype(store.buffer);
+    is_of_type && is_neutral(op, *value) && store.init.is_none() && !store.is_scatter()
+}
+
+/// Whether an operator does nothing with a value.
+pub(super) fn is_neutral(op: ReductionOp, value: Scalar) -> bool {
+    let neutral = Scalar::neutral(op, value.dtype());
     // The sign of zero does not matter: the sign of a zero sum is unspecified.
     let is_zero = |scalar: Scalar| scalar.dtype().is_float() && scalar.as_f64() == 0.0;
-    let is_same = *value == neutral || is_zero(*value) && is_zero(neutral);
-    is_same && store.init.is_none() && !store.is_scatter()
+    value == neutral || is_zero(value) && is_zero(neutral)
 }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The copy is a separate stage, called `B.pack`, with the loops `d0`, `d1`, .... Elements outside
-//! of the tensor are zero. An initial value of a reduction around the loop is read before the loop,
+//! of the tensor are zero, or are not there if its extent depends on sizes. An initial value of a reduction around the loop is read before the loop,
 //! from the tensor itself.
 //!
 //! All statements in the loop that read `B` read the copy. With `C: cache_read B alone at n.0`,
@@ -34,7 +34,7 @@ use super::{Reach, Rule};
 use crate::canonical::element;
 use crate::lower::{all_hold, zero};
 use crate::nest::{
-    Buffer, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var, for_each_store,
+    Bound, Buffer, Loop, LoopNest, Node, Owner, Role, StageId, Store, Use, Var, for_each_store,
 };
 use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
@@ -129,6 +129,9 @@ impl Rule for CacheRead {
             inside.extend(clip(&position, 0, &end, &ranges).ok_or_else(Refusal::overflow)?);
             from.push(position);
         }
+        // What lies beyond a size that varies is never read: statements have conditions, too.
+        let (sized, inside): (Vec<Index>, Vec<Index>) =
+            inside.into_iter().partition(|condition| nest.is_sized(condition));
         let value = match all_hold(&inside) {
             None => element(tensor, from),
             Some(condition) => Expr::Select(
@@ -138,9 +141,15 @@ impl Rule for CacheRead {
             ),
         };
         let to = vars.iter().map(|var| Index::axis(*var)).collect();
-        let loops = vars.iter().zip(&shape).rev();
-        let node = loops.fold(Node::Store(Store::new(copy, to, value)), |node, (var, extent)| {
-            Node::Loop(Loop::new(*var, *extent, Role::Spatial, vec![node]).of(StageId(copy)))
+        let mut store = Store::new(copy, to, value);
+        let bound = |index: Index| Bound { index, padding: false, term: false };
+        store.domain.extend(sized.into_iter().map(bound));
+        let loops = vars.iter().zip(&shape).enumerate().rev();
+        let node = loops.fold(Node::Store(store), |node, (dimension, (var, extent))| {
+            let mut made = Loop::new(*var, *extent, Role::Spatial, vec![node]);
+            let is_whole = source.shape.get(dimension) == Some(extent);
+            made.is_sized = is_whole && nest.is_sized(&source.extent(dimension));
+            Node::Loop(made.of(StageId(copy)))
         });
         let host_loop = loop_at_mut(nest, &host)?;
         let position = before_reader(&host_loop.body, tensor);

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tensorwright_lang::ops::CompareOp;
-use tensorwright_lang::program::{Atom, Expr, Index};
+use tensorwright_lang::ops::{CompareOp, LogicOp, ReductionOp};
+use tensorwright_lang::program::{Atom, Expr, Index, Scalar};
 
+use super::super::masks::is_neutral;
 use super::super::simplify::margin;
 use super::outermost;
 use crate::nest::{BufferId, Loop, Node, Ranges, Store, Var, extreme};
@@ -42,10 +43,29 @@ pub(super) struct Statements {
 struct Statement {
     buffer: BufferId,
     lane: Option<Var>,
+    combine: Option<ReductionOp>,
+    value: Value,
     /// It only runs where all of these are at least zero.
     needed: Vec<Index>,
+    /// It changes nothing where one of these is below zero.
+    acts: Vec<Index>,
     /// Clamps and selections in its expressions, as conditions that hold in most iterations.
     others: Vec<Index>,
+}
+
+/// The value of a statement, as far as it matters.
+enum Value {
+    Const(Scalar),
+    /// Elements of a buffer.
+    Read(BufferId),
+    Other,
+}
+
+impl Statement {
+    /// The conditions without which it changes nothing.
+    fn limiting(&self) -> impl Iterator<Item = &Index> {
+        self.needed.iter().chain(&self.acts)
+    }
 }
 
 impl Statements {
@@ -108,8 +128,17 @@ impl Statements {
         subscripts.for_each(|index| clamps(index, &moves, &mut others));
         let others = others.into_iter().filter_map(|margin| self.usual(margin)).collect();
         let lane = store.lanes.map(|lanes| lanes.var);
-        let buffer = store.buffer;
-        self.statements.push(Statement { buffer, lane, needed, others });
+        let value = match &store.value {
+            Expr::Const(value) => Value::Const(*value),
+            Expr::Read(read) if store.init.is_none() && !store.is_scatter() => {
+                Value::Read(read.tensor)
+            }
+            _ => Value::Other,
+        };
+        let (buffer, combine) = (store.buffer, store.combine);
+        let acts = store.combine.map_or_else(Vec::new, |op| acting(op, &store.value));
+        let statement = Statement { buffer, lane, combine, value, needed, acts, others };
+        self.statements.push(statement);
     }
 
     /// A condition or its opposite: the one that holds in the middle of a loop whose extent grows
@@ -136,12 +165,16 @@ impl Statements {
         let whole = Index::constant(l.extent);
         let mut ends: Vec<Index> = Vec::new();
         let seen = |statement: &&Statement| !self.locals.contains(&statement.buffer);
-        for statement in self.statements.iter().filter(seen) {
-            let own = statement.needed.iter().filter_map(|index| {
-                if index.coefficient_of(self.var).is_none_or(|step| step >= 0) {
-                    return None;
-                }
-                self.solved(index, true)
+        let seen = self.statements.iter().filter(seen);
+        let needed = seen.flat_map(|statement| match self.terms(statement) {
+            None => vec![(statement, statement)],
+            Some(terms) => terms.into_iter().map(|term| (statement, term)).collect(),
+        });
+        for (statement, term) in needed {
+            let needed = statement.limiting().chain(term.limiting());
+            let own = needed.filter_map(|index| {
+                let is_end = index.coefficient_of(self.var).is_some_and(|step| step < 0);
+                if is_end { self.solved(index, true) } else { None }
             });
             match outermost(own, false, &self.ranges) {
                 Some(own) if !own.is_empty() => ends.extend(own.into_iter().reduce(Index::min)),
@@ -152,6 +185,22 @@ impl Statements {
         let end = ends.into_iter().reduce(Index::max).unwrap_or_else(|| whole.clone());
         let fits = self.ranges.interval(&end).hi <= i128::from(l.extent);
         self.ranges.simplify(&if fits { end } else { end.min(whole) })
+    }
+
+    /// The statements that add to a tile, if this one adds the tile to something else and does
+    /// nothing where none of them runs.
+    fn terms(&self, statement: &Statement) -> Option<Vec<&Statement>> {
+        let (Some(op), Value::Read(tile)) = (statement.combine, &statement.value) else {
+            return None;
+        };
+        let writes = self.statements.iter().filter(|other| other.buffer == *tile);
+        let (terms, starts): (Vec<_>, Vec<_>) = writes.partition(|one| one.combine == Some(op));
+        let is_neutral = |start: &Statement| match start.value {
+            Value::Const(value) => start.combine.is_none() && is_neutral(op, value),
+            _ => false,
+        };
+        let is_tile = self.locals.contains(tile) && !terms.is_empty();
+        (is_tile && starts.into_iter().all(is_neutral)).then_some(terms)
     }
 
     /// Whether no statement has lanes on which a condition depends.
@@ -212,6 +261,29 @@ impl Statements {
             // step * v + rest >= 0 for v >= -rest / step, rounded up.
             step => rest.scale(-1)?.add(&Index::constant(step - 1))?.div(step),
         }
+    }
+}
+
+/// The conditions without which a value is one that an operator does nothing with.
+fn acting(op: ReductionOp, value: &Expr) -> Vec<Index> {
+    let Expr::Select(condition, _, otherwise) = value else { return Vec::new() };
+    let is_idle = matches!(&**otherwise, Expr::Const(value) if is_neutral(op, *value));
+    let mut found = Vec::new();
+    if is_idle {
+        conjuncts(condition, &mut found);
+    }
+    found
+}
+
+/// The comparisons of indices that all have to hold for a condition to hold.
+fn conjuncts(condition: &Expr, found: &mut Vec<Index>) {
+    match condition {
+        Expr::CompareIndex(op, a, b) => found.extend(holding(*op, a, b)),
+        Expr::Logic(LogicOp::And, a, b) => {
+            conjuncts(a, found);
+            conjuncts(b, found);
+        }
+        _ => {}
     }
 }
 
