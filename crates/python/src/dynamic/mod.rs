@@ -94,6 +94,12 @@ fn of_family(
     let Some(values) = values.filter(|values| family.check(values).is_ok()) else {
         return Ok(None);
     };
+    // A scalar may be an input of one and a number in the other.
+    let general = &family.ir().general;
+    let of_family = general.input_ids().map(|id| &general.tensor(id).name);
+    if !of_family.eq(program.inputs().iter().map(|input| &input.name)) {
+        return Ok(None);
+    }
     let mut strides = Strides::new();
     let mut all: Vec<Option<Vec<i64>>> = Vec::new();
     for (number, input) in program.inputs().iter().enumerate() {

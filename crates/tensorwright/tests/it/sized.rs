@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tensorwright::ir::{SizeRange, SizeValue, Tensor};
 use tensorwright::schedule::check::check;
+use tensorwright::schedule::nest::for_each_loop;
 use tensorwright::{
     Arguments, Buffer, Diagnostics, Inputs, Module, Program, SizedKernel, SizedProgram, View,
     ViewMut,
@@ -575,6 +576,32 @@ fn constants_of_known_extents_are_prepared_once() {
             let found = kernel.run(arguments).unwrap();
             let wrong = expected.output("y").unwrap().mismatch(found.get("y").unwrap());
             assert!(wrong.is_none(), "{batch}: {wrong:?}");
+        }
+    }
+}
+
+/// However large the greatest sizes are, no loop runs to them.
+#[test]
+fn no_loop_runs_to_the_largest_size() {
+    const MOST: i64 = 1 << 16;
+    for (text, sizes) in PROGRAMS {
+        for factor in [1, 4, 16] {
+            let mut case = Case::written(text, sizes);
+            for (_, likely, most) in &mut case.sizes {
+                (*likely, *most) = (*likely * factor, MOST);
+            }
+            let Ok(program) = case.bind() else { continue };
+            let lowered = program.compile().lower().unwrap();
+            let nest = lowered.nest().as_nest();
+            let mut endless = Vec::new();
+            for_each_loop(&nest.body, &mut |l| {
+                let end = l.span.as_ref().map(|span| span.end.as_constant());
+                // The loops of a tile have a fixed number of iterations.
+                let is_endless = end.is_none_or(|end| end.is_some()) && l.extent > MOST / 256;
+                endless.extend(is_endless.then(|| nest.var_name(l.var).to_owned()));
+            });
+            let (schedule, loops) = (lowered.schedule(), lowered.loops());
+            assert!(endless.is_empty(), "{text}\n{schedule}\n{loops}\n{endless:?}");
         }
     }
 }
