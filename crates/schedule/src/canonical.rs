@@ -88,6 +88,7 @@ fn of_source(source: &mut Source<'_>) -> LoopNest {
         parameters: program.input_ids().collect(),
         constants: program.input_ids().filter(|id| program.tensor(*id).is_const).collect(),
         numbers: Vec::new(),
+        size_bounds: Vec::new(),
         fixed: program.fixed.clone(),
         prepare: Body::default(),
         body: Body::default(),

@@ -329,6 +329,7 @@ mod tests {
             parameters: Vec::new(),
             constants: Vec::new(),
             numbers: Vec::new(),
+            size_bounds: Vec::new(),
             fixed: Vec::new(),
             prepare: Shared::default(),
             body: Shared::default(),

@@ -2,13 +2,10 @@
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::{
-    AxisId, AxisKind, Index, Interval, Program, Rewrite, SizedProgram, TensorId,
+    AxisId, AxisKind, Index, Interval, Program, Rewrite, SizeCondition, SizedProgram, TensorId,
 };
 
-use crate::nest::{BufferId, LoopNest, NumberSource, Owner, RunTimeShape, Var};
-
-/// The largest distance between neighbors, in elements: more than an address space has.
-const FARTHEST: i128 = 1 << 48;
+use crate::nest::{BufferId, LoopNest, MAX_STRIDE, NumberSource, Owner, RunTimeShape, Var};
 
 /// A program and, if its sizes vary, its extents and ranges as functions of them.
 pub(super) struct Source<'a> {
@@ -56,6 +53,23 @@ impl<'a> Source<'a> {
             let id = TensorId(number as u32);
             nest.buffers[number].run_time = Self::run_time(nest, id, extents);
         }
+        self.add_size_bounds(nest, sized);
+    }
+
+    /// Adds the conditions on sizes to a nest.
+    fn add_size_bounds(&mut self, nest: &mut LoopNest, sized: &SizedProgram) {
+        for condition in &sized.conditions {
+            let indices = match condition {
+                SizeCondition::AtLeastZero(index) => vec![Some(index.clone())],
+                SizeCondition::Zero(index) => vec![Some(index.clone()), index.scale(-1)],
+            };
+            for index in indices {
+                match index.and_then(|index| index.rewrite(&mut Named(&self.vars))) {
+                    Some(index) => nest.add_size_bound(index, sized.condition_text(condition)),
+                    None => self.overflows = true,
+                }
+            }
+        }
     }
 
     /// The run-time extents and strides of a buffer; `None` if they are known.
@@ -81,7 +95,7 @@ impl<'a> Source<'a> {
         let mut inner: Vec<Index> = Vec::new();
         for dimension in (0..extents.len().saturating_sub(1)).rev() {
             inner.push(extents[dimension + 1].clone());
-            let values = Interval { lo: -FARTHEST, hi: FARTHEST };
+            let values = Interval { lo: -i128::from(MAX_STRIDE), hi: MAX_STRIDE.into() };
             let number = match owner {
                 Owner::Intermediate => NumberSource::Product(inner.clone()),
                 _ => NumberSource::Stride(id, dimension),

@@ -33,6 +33,12 @@ pub enum Part {
 }
 
 impl Formula {
+    /// A sum of multiples and a constant.
+    #[must_use]
+    pub fn new(terms: impl IntoIterator<Item = (i64, Part)>, constant: i64) -> Self {
+        Self { terms: terms.into_iter().collect(), constant }
+    }
+
     /// The formula of an index over run-time numbers; `None` if it has other variables.
     pub(crate) fn of(index: &Index, position: &impl Fn(Var) -> Option<usize>) -> Option<Self> {
         let part = |atom: &Atom| {

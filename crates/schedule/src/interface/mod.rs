@@ -23,7 +23,7 @@ pub use argument::{Argument, in_order};
 pub use formula::{Formula, Part};
 pub use identifier::{alphanumeric, identifier, stem};
 pub use launches::{DeviceProgram, LaunchPlan};
-pub use numbers::Number;
+pub use numbers::{Condition, Number};
 pub use version::version;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,10 @@ pub struct Interface {
     /// that are [passed](Interface::passed_numbers). Empty if sizes are fixed.
     #[serde(default)]
     pub numbers: Vec<Number>,
+    /// The sizes for which the kernel is right, beyond their ranges: those that satisfy all of
+    /// these. Callers check them.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
     /// The parameters of the definition that are compiled into the loops. They are not passed to
     /// either function.
     pub fixed: Vec<FixedScalar>,
@@ -144,6 +148,7 @@ impl Interface {
             has_prepare: !nest.prepare.is_empty(),
             parameters,
             numbers: numbers::of(nest),
+            conditions: numbers::conditions(nest),
             fixed: nest.fixed.clone(),
             workspace: WorkspaceLayout::of(lowered).size,
             prepared_bytes,
@@ -181,7 +186,7 @@ impl Interface {
         let Workspace { shared_bytes, private_bytes } = self.workspace;
         let numbers = match self.numbers.as_slice() {
             [] => String::new(),
-            numbers => format!(" {numbers:?}"),
+            numbers => format!(" {numbers:?} {:?}", self.conditions),
         };
         let prepared = self.prepared_bytes;
         version(&format!("{parameters:?} {shared_bytes} {private_bytes} {prepared}{numbers}"))

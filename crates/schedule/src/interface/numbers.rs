@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tensorwright_lang::program::Index;
 
 use super::{Formula, Interface, Part};
-use crate::nest::{LoopNest, NumberSource, Var};
+use crate::nest::{LoopNest, MAX_BYTES, NumberSource, SizeBound, Var};
 use crate::workspace::{ALIGNMENT, Workspace};
 
 /// A number that callers pass, or from which the size of the workspace follows.
@@ -41,6 +41,16 @@ pub enum Number {
     Computed,
 }
 
+/// A condition on sizes beyond their ranges.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Condition {
+    /// At least zero where the condition holds.
+    pub formula: Formula,
+    /// The condition in the names of the sizes, such as `N >= 2`.
+    pub text: String,
+}
+
 impl Interface {
     /// Whether sizes vary.
     #[must_use]
@@ -70,7 +80,8 @@ impl Interface {
     }
 
     /// The values of all numbers for these sizes (in the order of the definition, those that vary
-    /// alone), with zero for strides. `None` if a size is not allowed, or on overflow.
+    /// alone), with zero for strides. `None` if a size is not allowed, if a
+    /// [condition](Interface::conditions) does not hold, or if the workspace is too large.
     #[must_use]
     pub fn numbers_for(&self, sizes: &[i64]) -> Option<Vec<i64>> {
         let mut given = sizes.iter();
@@ -87,12 +98,15 @@ impl Interface {
                     let mut extents = extents.iter().map(|extent| extent.value(&values));
                     let bytes = extents.try_fold(*bytes, |all, one| all.checked_mul(one?))?;
                     let end = start.value(&values)?.checked_add(bytes)?;
-                    end.checked_add(ALIGNMENT - 1)? / ALIGNMENT * ALIGNMENT
+                    let end = end.checked_add(ALIGNMENT - 1)? / ALIGNMENT * ALIGNMENT;
+                    (end <= MAX_BYTES).then_some(end)?
                 }
             };
             values.push(value);
         }
-        Some(values)
+        let holds =
+            |condition: &Condition| condition.formula.value(&values).is_some_and(|n| n >= 0);
+        self.conditions.iter().all(holds).then_some(values)
     }
 
     /// The workspace for the [values](Interface::numbers_for) of all numbers; `None` on overflow.
@@ -126,6 +140,15 @@ pub(super) fn of(nest: &LoopNest) -> Vec<Number> {
         NumberSource::Product(_) => Number::Computed,
     };
     nest.numbers.iter().map(|number| one(&number.source)).collect()
+}
+
+/// The conditions of a nest.
+pub(super) fn conditions(nest: &LoopNest) -> Vec<Condition> {
+    let one = |SizeBound { index, text }: &SizeBound| Condition {
+        formula: formula(nest, index),
+        text: text.clone(),
+    };
+    nest.size_bounds.iter().map(one).collect()
 }
 
 /// An index as a function of run-time numbers. If it has other variables it has no value, so that

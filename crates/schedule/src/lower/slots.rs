@@ -6,7 +6,7 @@
 use tensorwright_lang::program::{Index, Interval};
 
 use super::LowerError;
-use crate::nest::{LoopNest, Memory, NumberSource};
+use crate::nest::{LoopNest, MAX_BYTES, Memory, NumberSource};
 use crate::workspace::{ALIGNMENT, Life, lives};
 
 /// Buffers that use the same memory, one after the other.
@@ -47,7 +47,7 @@ pub(super) fn run(nest: &mut LoopNest) -> Result<(), LowerError> {
         }
         let Slot { bytes, extents, .. } = slot;
         let source = NumberSource::End { start: end, bytes, extents };
-        let values = Interval { lo: ALIGNMENT.into(), hi: 1 << 62 };
+        let values = Interval { lo: ALIGNMENT.into(), hi: MAX_BYTES.into() };
         end = Index::axis(nest.add_number(&format!("end{number}"), source, values));
     }
     Ok(())

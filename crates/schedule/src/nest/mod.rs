@@ -33,7 +33,7 @@ pub(crate) use operations::operations;
 pub(crate) use parts::{index_parts, parts};
 pub(crate) use ranges::extreme;
 pub use ranges::{Ranges, Simplify};
-pub use run_time::{NumberSource, RunTimeNumber, RunTimeShape};
+pub use run_time::{MAX_BYTES, MAX_STRIDE, NumberSource, RunTimeNumber, RunTimeShape, SizeBound};
 pub use shared::Shared;
 pub use size::Size;
 pub use table::Table;
@@ -81,6 +81,8 @@ pub struct LoopNest {
     /// The numbers that are known when the kernel is called, in the order in which callers pass
     /// them: sizes that vary, and strides.
     pub numbers: Vec<RunTimeNumber>,
+    /// The conditions on sizes beyond their ranges. Callers check them.
+    pub size_bounds: Vec<SizeBound>,
     /// The parameters of the definition that are compiled into the loops.
     pub fixed: Vec<FixedScalar>,
     /// The preparation: runs once, ahead of all calls, and fills prepared buffers from `const`

@@ -14,6 +14,22 @@ use tensorwright_lang::program::{Index, Interval, Rewrite, Size};
 
 use super::{BufferId, LoopNest, Ranges, Var, rewrite_nodes};
 
+/// The largest distance between neighbors, in elements: more than an address space has.
+pub const MAX_STRIDE: i64 = 1 << 48;
+
+/// The most bytes of a tensor or of a workspace: sums of offsets then fit 64 bits.
+pub const MAX_BYTES: i64 = 1 << 62;
+
+/// A condition on sizes beyond their ranges. The nest is only right for sizes that satisfy it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SizeBound {
+    /// At least zero where the condition holds: a function of [sizes](NumberSource::Size).
+    pub index: Index,
+    /// The condition in the names of the sizes, such as `N >= 2`.
+    pub text: String,
+}
+
 /// A number that is known when a kernel is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,7 +142,13 @@ impl LoopNest {
             rewrite_nodes(body, &mut Fixed(&values))?;
         }
         nest.numbers.clear();
+        nest.size_bounds.clear();
         Some(nest)
+    }
+
+    /// Adds a condition on sizes.
+    pub(crate) fn add_size_bound(&mut self, index: Index, text: String) {
+        self.size_bounds.push(SizeBound { index, text });
     }
 
     /// Adds a run-time number.

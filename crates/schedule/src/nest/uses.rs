@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{BufferId, LoopKind, Node, Store, Var};
+use super::{BufferId, LoopKind, Node, Span, Store, Var};
 use tensorwright_lang::program::{Expr, Index};
 
 /// The buffers and variables that nodes mention but do not declare.
@@ -47,6 +47,9 @@ impl Uses {
             Node::Loop(inner) => {
                 let mut below = Uses::of(&inner.body);
                 below.vars.remove(&inner.var);
+                if let Some(Span { begin, end }) = inner.span.as_deref() {
+                    [begin, end].into_iter().for_each(|index| below.index(index));
+                }
                 for local in &inner.locals {
                     below.buffers.remove(local);
                 }
