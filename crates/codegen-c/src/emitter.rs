@@ -1,6 +1,6 @@
 //! The state of C emission.
 
-use tensorwright_lang::program::Read;
+use tensorwright_lang::program::{Interval, Read};
 use tensorwright_schedule::interface::Function;
 use tensorwright_schedule::nest::{Buffer, BufferId, Launch, Var};
 use tensorwright_schedule::workspace::WorkspaceLayout;
@@ -18,8 +18,13 @@ use crate::text::Lines;
 pub(crate) struct Variable {
     pub(crate) var: Var,
     pub(crate) name: String,
-    /// The variable is at least zero and below this.
-    pub(crate) extent: i64,
+    /// Its values.
+    pub(crate) range: Interval,
+}
+
+/// The values of a variable that is at least zero and below an extent.
+pub(crate) fn below(extent: i64) -> Interval {
+    Interval { lo: 0, hi: i128::from(extent) - 1 }
 }
 
 /// The device kernel under construction.
@@ -107,12 +112,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Enters the scope of a variable and names it.
-    pub(crate) fn enter(&mut self, var: Var, extent: i64) -> String {
-        self.widest.set(self.widest.get().max(i128::from(extent)));
+    pub(crate) fn enter(&mut self, var: Var, range: Interval) -> String {
+        self.widest.set(self.widest.get().max(range.hi + 1));
         let wanted = self.nest.vars.get(var.0 as usize).map_or("i", |name| &**name);
         let in_scope = |name: &str| self.scope.iter().any(|variable| variable.name == name);
         let name = self.names.variable(wanted, in_scope);
-        self.scope.push(Variable { var, name: name.clone(), extent });
+        self.scope.push(Variable { var, name: name.clone(), range });
         name
     }
 

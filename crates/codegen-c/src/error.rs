@@ -8,7 +8,7 @@ use std::fmt;
 pub enum EmitError {
     /// The nest violates an invariant of lowering.
     Malformed(String),
-    /// Sizes of the nest vary.
+    /// Sizes of a nest for a device vary.
     Sized,
     /// The offset of an element does not fit 64 bits.
     Overflow {
@@ -27,7 +27,7 @@ impl fmt::Display for EmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EmitError::Malformed(what) => write!(f, "the loop nest is malformed: {what}"),
-            EmitError::Sized => f.write_str("sizes of kernels in C cannot vary yet"),
+            EmitError::Sized => f.write_str("sizes of kernels for devices cannot vary yet"),
             EmitError::Overflow { buffer } => {
                 write!(f, "an offset in `{buffer}` does not fit 64 bits")
             }

@@ -117,25 +117,25 @@ impl Emitter<'_> {
             return Ok(format!("{name}[{}]", offset.into_code()));
         }
         let code = self.error_code(read)?;
-        let shape = &self.buffer(read.tensor)?.shape;
+        let buffer = self.buffer(read.tensor)?;
         let mut proven = read.subscripts.clone();
         let mut summands = Vec::new();
-        let mut stride: i64 = 1;
-        for (dimension, extent) in shape.iter().enumerate().rev() {
+        for dimension in (0..buffer.shape.len()).rev() {
             if read.checked.contains(&(dimension as u32))
                 && let Some(subscript) = proven.get_mut(dimension)
             {
                 let subscript = std::mem::replace(subscript, Index::constant(0));
                 let subscript = self.index(&subscript)?.into_code();
+                let extent = self.index(&buffer.extent(dimension))?.into_code();
+                let stride = self.index(&buffer.stride(dimension))?.into_code();
                 let check = self.helper(Helper::Check);
                 let call = format!("{check}({subscript}, {extent}, {code}, &error)");
-                let text = match stride {
-                    1 => Text::primary(call),
+                let text = match stride.as_str() {
+                    "1" => Text::primary(call),
                     _ => Text::new(format!("{stride} * {call}"), Binding::Product),
                 };
                 summands.insert(0, Summand { negative: false, text });
             }
-            stride = stride.saturating_mul(*extent);
         }
         let rest = self.offset(read.tensor, &proven)?;
         if rest.code() != "0" {

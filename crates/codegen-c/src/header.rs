@@ -9,6 +9,7 @@ use tensorwright_schedule::interface::{Argument, version};
 
 use crate::names::Names;
 use crate::processor::Requirement;
+use crate::sizes::Sizes;
 use crate::types::{literal, memory_type, type_text};
 
 /// The version of the calling convention, which is hashed into every interface. Incremented when
@@ -84,6 +85,7 @@ pub(crate) struct Signature<'a> {
     /// The parameters with their names.
     pub(crate) arguments: Vec<(Argument<'a>, String)>,
     pub(crate) has_constants: bool,
+    pub(crate) sizes: Sizes<'a>,
 }
 
 impl<'a> Signature<'a> {
@@ -97,7 +99,9 @@ impl<'a> Signature<'a> {
             (argument, name.to_owned())
         };
         let arguments = interface.signature().into_iter().map(named).collect();
-        Self { interface, arguments, has_constants: interface.has_constants() }
+        let sizes = Sizes { interface, names: names.sizes(interface) };
+        let has_constants = interface.has_constants() && !sizes.vary();
+        Self { interface, arguments, has_constants, sizes }
     }
 
     /// The names of the constants.
@@ -107,13 +111,19 @@ impl<'a> Signature<'a> {
 
     /// The prototype of the function with only the parameters of the definition.
     pub(crate) fn call(&self) -> String {
-        let list: Vec<String> = self.arguments.iter().map(parameter).collect();
-        format!("int {}_call({})", self.interface.symbol, list.join(", "))
+        format!("int {}_call({})", self.interface.symbol, self.parameters().join(", "))
+    }
+
+    /// The sizes that vary, and the parameters of the definition.
+    fn parameters(&self) -> Vec<String> {
+        let sizes = self.sizes.parameters();
+        sizes.into_iter().chain(self.arguments.iter().map(parameter)).collect()
     }
 
     /// The prototype of the function that also takes prepared constants, workspace and pool.
     pub(crate) fn run(&self) -> String {
-        let mut list: Vec<String> = self.arguments.iter().map(parameter).collect();
+        let mut list = self.parameters();
+        list.extend(self.sizes.vary().then(|| "const int64_t *strides".to_owned()));
         list.extend(self.has_constants.then(|| "const void *prepared".to_owned()));
         format!(
             "int {}_run({}, void *workspace, tw_pool *pool)",
@@ -136,7 +146,26 @@ impl<'a> Signature<'a> {
     pub(crate) fn version(&self) -> u32 {
         let mut prototypes = vec![self.call(), self.run()];
         prototypes.extend(self.has_constants.then(|| self.prepare()));
+        prototypes.extend(self.sizes.vary().then(|| self.strides()));
         interface_version(&prototypes.join("\n"))
+    }
+
+    /// The prototype of the function that returns the size of the workspace.
+    pub(crate) fn workspace_bytes(&self) -> String {
+        let mut list = self.sizes.parameters();
+        list.push("int32_t workers".to_owned());
+        format!("int64_t {}_workspace_bytes({})", self.interface.symbol, list.join(", "))
+    }
+
+    /// The dimensions with strides, by the name of the parameter: `x: 0 1, y: 0`.
+    fn strides(&self) -> String {
+        let one = |(argument, name): &(Argument<'_>, String)| {
+            let dimensions = 0..argument.shape().len().saturating_sub(1);
+            let dimensions: Vec<String> = dimensions.map(|number| number.to_string()).collect();
+            (!dimensions.is_empty()).then(|| format!("{name}: {}", dimensions.join(" ")))
+        };
+        let all: Vec<String> = self.arguments.iter().filter_map(one).collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
     }
 
     fn declarations(&self) -> String {
@@ -145,23 +174,33 @@ impl<'a> Signature<'a> {
             true => "",
             false => "\n     -2     a scalar is not the number that the kernel is for",
         };
+        let size = match self.sizes.vary() {
+            false => "",
+            true => {
+                "\n     -2     a size is not one of these, or a tensor or the workspace has more than 2^62 bytes"
+            }
+        };
         let mut text = format!(
             "/* Runs the kernel in the calling thread.\n\n{}\n   Tensors are dense and row by row, and outputs \
              overlap nothing. Returns 0, or\n     \
              1 + n  a subscript that is computed from data is out of bounds in read n of the kernel\n     \
-             -1     there is no memory{scalar}\n     \
+             -1     there is no memory{scalar}{size}\n     \
              -5     {name}_runs_here() is 0 */\n{};\n\n",
             self.legend(),
             self.call()
         );
+        if self.sizes.vary() {
+            return text + &self.sized_run();
+        }
         let null =
             if self.has_constants { "Each of the last three" } else { "Both of the last two" };
         text += &format!(
             "/* The same with memory and threads of the caller. {null} may be null. `workspace` is memory of\n   \
              {name}_workspace_bytes(workers) bytes (which may be 0) at a multiple of 64, otherwise -4 is \
              returned;\n   if it is null, the call allocates. `pool` runs parallel loops; if it is null, they \
-             run in the\n   calling thread. */\n{};\nint64_t {name}_workspace_bytes(int32_t workers);\n",
-            self.run()
+             run in the\n   calling thread. */\n{};\n{};\n",
+            self.run(),
+            self.workspace_bytes()
         );
         if self.has_constants {
             text += &format!(
@@ -178,19 +217,49 @@ impl<'a> Signature<'a> {
         text
     }
 
+    /// The declarations of the functions that also take memory and threads, if sizes vary.
+    fn sized_run(&self) -> String {
+        let (name, strides) = (&self.interface.symbol, self.strides());
+        format!(
+            "/* The same with memory and threads of the caller, on tensors that may be parts of larger ones. Each \
+             of\n   the last three may be null. `strides` has the distances between neighbors, in elements, from \
+             -2^48\n   to 2^48, in all dimensions but the last, which is always contiguous. In order, they are for\n     \
+             {strides}\n   If it is null, tensors are dense. `workspace` is memory of {name}_workspace_bytes(.., \
+             workers)\n   bytes (which may be 0) at a multiple of 64, otherwise -4 is returned; if it is null, the \
+             call\n   allocates. That function returns -2 for the sizes that the others refuse. `pool` runs \
+             parallel\n   loops; if it is null, they run in the calling thread. */\n{};\n{};\n",
+            self.run(),
+            self.workspace_bytes()
+        )
+    }
+
     /// A description of the parameters, one per line.
     fn legend(&self) -> String {
+        let mut sizes = self.sizes.legend("   size ");
+        for condition in self.sizes.conditions() {
+            sizes += &format!("   for  {condition}\n");
+        }
         let one = |(argument, name): &(Argument<'_>, String)| {
             let direction = if argument.is_output() { "out" } else { "in" };
-            let ctype = type_text(argument.dtype(), argument.shape());
+            let ctype = type_text(argument.dtype(), self.extents(argument));
             let note = match argument {
                 Argument::Fixed(scalar) => format!(", {}", scalar.value),
-                _ if argument.is_const() => ", constant".to_owned(),
+                _ if argument.is_const() && self.has_constants => ", constant".to_owned(),
                 _ => String::new(),
             };
             format!("   {direction:<4} {name}: {ctype}{note}\n")
         };
-        self.arguments.iter().map(one).collect()
+        sizes + &self.arguments.iter().map(one).collect::<String>()
+    }
+
+    /// The extents of a parameter in C, which may be functions of sizes.
+    pub(crate) fn extents(&self, argument: &Argument<'_>) -> Vec<String> {
+        match argument {
+            Argument::Passed(parameter) if !parameter.extents.is_empty() => {
+                parameter.extents.iter().map(|e| self.sizes.text(e).into_code()).collect()
+            }
+            _ => argument.shape().iter().map(i64::to_string).collect(),
+        }
     }
 
     /// Conditions under which scalars differ from those that the kernel was compiled for.

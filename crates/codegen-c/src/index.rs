@@ -41,12 +41,17 @@ impl Emitter<'_> {
         if self.may_wrap(index) {
             return self.wrapping_index(index);
         }
+        Ok(sum(self.summands(index)?))
+    }
+
+    /// The terms and the constant of an index.
+    pub(crate) fn summands(&mut self, index: &Index) -> Result<Vec<Summand>, EmitError> {
         let mut summands = Vec::new();
         for term in index.terms() {
             summands.push(self.summand(term)?);
         }
         summands.extend(constant_summand(index.constant_term()));
-        Ok(sum(summands))
+        Ok(summands)
     }
 
     /// Whether an index is at least zero, as a comparison of its positive with its negative terms.
@@ -175,10 +180,18 @@ impl Emitter<'_> {
 
     /// Whether some sum of terms of the index may not fit 64 bits.
     fn may_wrap(&self, index: &Index) -> bool {
+        // A single value needs no arithmetic.
+        let is_alone =
+            index.constant_term() == 0 && matches!(index.terms(), [term] if term.coefficient == 1);
+        self.magnitude(index).is_none_or(|most| most > i128::from(i64::MAX) && !is_alone)
+    }
+
+    /// The largest absolute value of a sum of terms of the index; `None` if a variable is unknown.
+    pub(crate) fn magnitude(&self, index: &Index) -> Option<i128> {
         let mut magnitude = i128::from(index.constant_term()).abs();
         let mut without_data = magnitude;
         for term in index.terms() {
-            let Ok(bounds) = self.atom_bounds(&term.atom) else { return true };
+            let bounds = self.atom_bounds(&term.atom).ok()?;
             let coefficient = i128::from(term.coefficient).abs();
             let largest = bounds.magnitude().max(1).saturating_mul(coefficient);
             magnitude = magnitude.saturating_add(largest);
@@ -187,10 +200,7 @@ impl Emitter<'_> {
             }
         }
         self.widest.set(self.widest.get().max(without_data));
-        // A single value needs no arithmetic.
-        let is_alone =
-            index.constant_term() == 0 && matches!(index.terms(), [term] if term.coefficient == 1);
-        magnitude > i128::from(i64::MAX) && !is_alone
+        Some(magnitude)
     }
 
     /// A range that contains all values of an index as computed.
@@ -206,7 +216,7 @@ impl Emitter<'_> {
 
     fn atom_bounds(&self, atom: &Atom) -> Result<Interval, EmitError> {
         Ok(match atom {
-            Atom::Axis(var) => Interval { lo: 0, hi: i128::from(self.variable(*var)?.extent) - 1 },
+            Atom::Axis(var) => self.variable(*var)?.range,
             Atom::Div(inner, by) => self.bounds(inner)?.floor_div(i128::from(*by).max(1)),
             Atom::Mod(_, by) => Interval { lo: 0, hi: i128::from(*by) - 1 },
             Atom::Min(a, b) => self.bounds(a)?.least(self.bounds(b)?),

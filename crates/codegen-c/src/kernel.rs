@@ -17,7 +17,7 @@
 //! ```
 
 use tensorwright_schedule::interface::Function;
-use tensorwright_schedule::nest::{BufferId, Loop, Node, Owner, Uses};
+use tensorwright_schedule::nest::{BufferId, Loop, Node, Owner, Span, Uses};
 
 use crate::emitter::{Emitter, Variable};
 use crate::error::EmitError;
@@ -36,6 +36,8 @@ impl Emitter<'_> {
         let uses = Uses::of(nodes);
         self.lines
             .open(&format!("int32_t {name}(void *const *buffers, void *workspace, tw_pool *pool)"));
+        let start = self.lines.here();
+        self.enter_numbers();
         self.parameters(&uses)?;
         if uses.checks {
             self.lines.line("int32_t error = 0;");
@@ -44,7 +46,9 @@ impl Emitter<'_> {
         self.lines.line("");
         self.nodes(nodes)?;
         self.lines.line(if uses.checks { "return error;" } else { "return 0;" });
+        self.declare_numbers(start)?;
         self.lines.close();
+        self.scope.clear();
 
         let function = std::mem::take(&mut self.lines).into_text();
         let mut parts = std::mem::take(&mut self.tasks);
@@ -73,7 +77,7 @@ impl Emitter<'_> {
         if !uses.buffers.iter().any(|id| self.interface.position(*id).is_some()) {
             self.lines.line("(void)buffers;");
         }
-        let is_ours = |id: &BufferId| self.plan.offset(*id).is_some();
+        let is_ours = |id: &BufferId| self.has_place(*id);
         if !uses.buffers.iter().any(is_ours) && !self.declares_workspace(nodes) {
             self.lines.line("(void)workspace;");
         }
@@ -96,7 +100,7 @@ impl Emitter<'_> {
     /// Whether the loop itself declares a buffer of the workspace.
     fn is_in_workspace(&self, inner: &Loop) -> bool {
         let used = Uses::of(&inner.body).buffers;
-        inner.locals.iter().any(|id| used.contains(id) && self.plan.offset(*id).is_some())
+        inner.locals.iter().any(|id| used.contains(id) && self.has_place(*id))
     }
 
     /// The type of a pointer to a buffer, as in `const float *`.
@@ -131,12 +135,14 @@ impl Emitter<'_> {
         let task = Task { name, uses, workspace };
 
         let caller = std::mem::take(&mut self.lines);
-        let fields = self.task_fields(&task)?;
-        self.task_function(&task, &fields, parallel)?;
-        let function = std::mem::replace(&mut self.lines, caller).into_text();
-        self.tasks.push(function);
-        self.task_call(&task, &fields, parallel);
-        Ok(())
+        let mut fields = self.task_fields(&task)?;
+        self.task_function(&task, &mut fields, parallel)?;
+        let function = std::mem::take(&mut self.lines).into_text();
+        self.task_structure(&task, &fields, parallel);
+        let structure = std::mem::replace(&mut self.lines, caller).into_text();
+        self.leave();
+        self.tasks.push(structure + "\n" + &function);
+        self.task_call(&task, &fields, parallel)
     }
 
     fn task_fields(&self, task: &Task) -> Result<Vec<Field>, EmitError> {
@@ -145,7 +151,9 @@ impl Emitter<'_> {
             let (ctype, name) = (self.pointer(*id)?, self.names.buffer(*id).to_owned());
             fields.push(Field { is_pointer: true, ctype, name });
         }
-        for Variable { name, .. } in self.scope.iter().filter(|v| task.uses.vars.contains(&v.var)) {
+        let is_captured = |v: &&Variable| task.uses.vars.contains(&v.var);
+        let loops = self.scope.iter().filter(|v| !self.nest.is_number(v.var));
+        for Variable { name, .. } in loops.filter(is_captured) {
             let ctype = "int64_t ".to_owned();
             fields.push(Field { is_pointer: false, ctype, name: name.clone() });
         }
@@ -159,29 +167,21 @@ impl Emitter<'_> {
     fn task_function(
         &mut self,
         task: &Task,
-        fields: &[Field],
+        fields: &mut Vec<Field>,
         parallel: &Loop,
     ) -> Result<(), EmitError> {
         let Task { name, uses, .. } = task;
-        let var = self.enter(parallel.var, parallel.extent);
-        self.lines.line(format!("/* Iterations `begin` to below `end` of the loop over {var}. */"));
-        self.lines.open(&format!("struct {name}"));
-        for Field { ctype, name, .. } in fields {
-            self.lines.line(format!("{ctype}{name};"));
-        }
-        if uses.checks {
-            self.lines.line("volatile int32_t error;");
-        }
-        self.lines.close_with("};");
-        self.lines.line("");
+        let range = self.iterations(parallel)?;
+        let var = self.enter(parallel.var, range);
         self.lines.open(&format!(
             "static void {name}(void *context, int64_t begin, int64_t end, int32_t worker)"
         ));
         self.lines.line(format!("struct {name} *task = context;"));
-        for Field { is_pointer, ctype, name } in fields {
+        for Field { is_pointer, ctype, name } in fields.iter() {
             let restrict = if *is_pointer { "restrict " } else { "" };
             self.lines.line(format!("{ctype}{restrict}{name} = task->{name};"));
         }
+        let start = self.lines.here();
         if uses.checks {
             self.lines.line("int32_t error = 0;");
         }
@@ -198,23 +198,54 @@ impl Emitter<'_> {
             self.lines.line("task->error = error;");
             self.lines.close();
         }
+        for name in self.captured_numbers(start) {
+            fields.push(Field { is_pointer: false, ctype: "int64_t ".to_owned(), name });
+        }
         self.lines.close();
-        self.leave();
         Ok(())
     }
 
-    fn task_call(&mut self, task: &Task, fields: &[Field], parallel: &Loop) {
+    /// The structure that a task captures. The variable of the loop is in scope.
+    fn task_structure(&mut self, task: &Task, fields: &[Field], parallel: &Loop) {
+        let Task { name, uses, .. } = task;
+        let var = self.variable(parallel.var).map_or("?", |variable| &variable.name);
+        let what = format!("/* Iterations `begin` to below `end` of the loop over {var}. */");
+        self.lines.line(what);
+        self.lines.open(&format!("struct {name}"));
+        for Field { ctype, name, .. } in fields {
+            self.lines.line(format!("{ctype}{name};"));
+        }
+        if uses.checks {
+            self.lines.line("volatile int32_t error;");
+        }
+        self.lines.close_with("};");
+    }
+
+    fn task_call(
+        &mut self,
+        task: &Task,
+        fields: &[Field],
+        parallel: &Loop,
+    ) -> Result<(), EmitError> {
         let Task { name, uses, .. } = task;
         let mut values: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         values.extend(uses.checks.then_some("0"));
+        let count = match parallel.span.as_deref() {
+            Some(Span { begin, end, .. }) if begin.as_constant() == Some(0) => {
+                self.index(end)?.into_code()
+            }
+            Some(_) => return Err(EmitError::malformed("a parallel loop that begins late")),
+            None => parallel.extent.to_string(),
+        };
         let run = self.helper(Helper::Run);
         self.lines.open("");
         self.lines.line(format!("struct {name} context = {{{}}};", values.join(", ")));
-        self.lines.line(format!("{run}(pool, {name}, &context, {});", parallel.extent));
+        self.lines.line(format!("{run}(pool, {name}, &context, {count});"));
         if uses.checks {
             self.lines.line("error = error != 0 ? error : context.error;");
         }
         self.lines.close();
+        Ok(())
     }
 }
 

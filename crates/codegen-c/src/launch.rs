@@ -22,7 +22,7 @@ use tensorwright_schedule::nest::{
 };
 
 use crate::dialect::DeviceSyntax;
-use crate::emitter::{Emitter, Kernel};
+use crate::emitter::{Emitter, Kernel, below};
 use crate::error::EmitError;
 use crate::tensor::holds_tensors;
 use crate::types::memory_type;
@@ -134,7 +134,7 @@ impl<'a> Emitter<'a> {
         let Some(kernel) = self.launch else { return self.nodes(&l.body) };
         match l.kind {
             LoopKind::Block(dim) => {
-                let name = self.enter(l.var, l.extent);
+                let name = self.enter(l.var, below(l.extent));
                 let (ctype, number) = (self.index_type(), kernel.device.block(dim));
                 let start = self.lines.here();
                 self.declare_locals(l)?;
@@ -159,7 +159,7 @@ impl<'a> Emitter<'a> {
                 Ok(())
             }
             LoopKind::Serial | LoopKind::Parallel | LoopKind::Unrolled | LoopKind::Vectorized => {
-                self.loop_head(l);
+                self.loop_head(l)?;
                 self.declare_locals(l)?;
                 self.together(&l.body)?;
                 self.lines.close();
@@ -174,7 +174,7 @@ impl<'a> Emitter<'a> {
         let (Some(kernel), LoopKind::Thread(dim)) = (self.launch, l.kind) else {
             return Err(EmitError::malformed("a thread loop outside of a launch"));
         };
-        let name = self.enter(l.var, l.extent);
+        let name = self.enter(l.var, below(l.extent));
         let (ctype, number) = (self.index_type(), kernel.device.thread(dim));
         let start = self.lines.here();
         let is_cut = l.extent < kernel.launch.block[dim.place()];

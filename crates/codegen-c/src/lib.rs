@@ -26,8 +26,11 @@ mod launch;
 mod names;
 mod narrow;
 mod nodes;
+mod numbers;
 mod processor;
 mod rust;
+mod sized;
+mod sizes;
 mod tensor;
 mod text;
 mod types;
@@ -42,8 +45,9 @@ pub use rust::{element_type, rust_module};
 pub use types::memory_type;
 pub use wrapper::wrapper;
 
+use tensorwright_lang::program::{SizeRange, index_text};
 use tensorwright_schedule::interface::{DeviceProgram, Function, LaunchPlan};
-use tensorwright_schedule::nest::{BufferId, Memory, Owner, Uses};
+use tensorwright_schedule::nest::{BufferId, Memory, NumberSource, Owner, Uses, Var};
 use tensorwright_schedule::workspace::WorkspaceLayout;
 use tensorwright_schedule::{Interface, LoopNest, LoweredNest};
 
@@ -94,8 +98,8 @@ pub fn emit(nest: &LoweredNest) -> Result<CSource, EmitError> {
 pub fn emit_with(lowered: &LoweredNest, options: EmitOptions) -> Result<CSource, EmitError> {
     let (nest, interface, plan) =
         (lowered.as_nest(), Interface::of(lowered), WorkspaceLayout::of(lowered));
-    if interface.is_sized() {
-        return Err(EmitError::Sized);
+    if interface.is_sized() && interface.has_prepare {
+        return Err(EmitError::malformed("a preparation for sizes that vary"));
     }
     let names = Names::of(nest, &interface);
     let mut emitter = Emitter::new(nest, &interface, &names, &plan, options, &C99);
@@ -162,6 +166,16 @@ pub fn emit_device(lowered: &LoweredNest, dialect: Dialect) -> Result<DeviceProg
 /// The leading comment, which lists the buffers.
 fn title(nest: &LoopNest, symbol: &str, names: &Names) -> String {
     let mut text = format!("/* {symbol}: a kernel made by Tensorwright.\n\n");
+    for number in &nest.numbers {
+        if let NumberSource::Size(size) = &number.source {
+            let SizeRange { least, most, multiple, .. } = size.range;
+            let note = match multiple {
+                1 => String::new(),
+                _ => format!(", a multiple of {multiple}, by which it is divided here"),
+            };
+            text += &format!("   {:<9}  {}: {least} to {most}{note}\n", "size", size.name);
+        }
+    }
     let mut uses = Uses::mentioned(&nest.prepare);
     uses.extend(Uses::mentioned(&nest.body));
     let is_parameter = |id: &BufferId| nest.parameters.contains(id);
@@ -177,7 +191,11 @@ fn title(nest: &LoopNest, symbol: &str, names: &Names) -> String {
             (_, Some(Memory::Shared)) => "shared",
             _ => "workspace",
         };
-        let (name, ctype) = (names.buffer(id), types::type_text(buffer.dtype, &buffer.shape));
+        let extents = (0..buffer.shape.len()).map(|dimension| {
+            let var = |var: Var| nest.var_name(var).to_owned();
+            index_text(&buffer.extent(dimension), &var, &|id| names.buffer(id).to_owned())
+        });
+        let (name, ctype) = (names.buffer(id), types::type_text(buffer.dtype, extents));
         text += &format!("   {what:<9}  {name}: {ctype}\n");
     }
     text + "*/\n"

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tensorwright_lang::program::TensorId;
-use tensorwright_schedule::interface::{Argument, Function, alphanumeric, identifier};
+use tensorwright_schedule::interface::{Argument, Function, Number, alphanumeric, identifier};
 use tensorwright_schedule::nest::BufferId;
 use tensorwright_schedule::{Interface, LoopNest};
 
@@ -31,6 +31,9 @@ const ENDS: [&str; 11] = [
     "prepare",
 ];
 
+/// Suffixes of further functions of kernels whose sizes vary.
+const SIZED_ENDS: [&str; 4] = ["allows", "times", "plus", "distances"];
+
 /// The names of the buffers of a nest in C.
 #[derive(Debug)]
 pub(crate) struct Names {
@@ -46,7 +49,24 @@ impl Names {
         let symbol = &interface.symbol;
         let ends = ENDS.iter().map(|end| format!("{symbol}_{end}"));
         let kernels = [Function::Compute, Function::Prepare].map(|one| interface.function(one));
-        Self::avoiding(interface, ends.chain(kernels).chain([symbol.clone()]).collect())
+        let mut taken: BTreeSet<String> = ends.chain(kernels).chain([symbol.clone()]).collect();
+        if interface.is_sized() {
+            taken.extend(SIZED_ENDS.iter().map(|end| format!("{symbol}_{end}")));
+            taken.insert("strides".to_owned());
+        }
+        Self::avoiding(interface, taken)
+    }
+
+    /// Names the sizes that vary, as parameters beside those of the definition.
+    pub(crate) fn sizes(&self, interface: &Interface) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for number in &interface.numbers {
+            if let Number::Size { name, .. } = number {
+                let is_taken = |name: &str| names.iter().any(|known| known == name);
+                names.push(self.variable(name, is_taken));
+            }
+        }
+        names
     }
 
     /// Names the parameters, those of the definition first: additions by a schedule must not change

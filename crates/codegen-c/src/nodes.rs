@@ -2,17 +2,17 @@
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::ops::{ArithOp, ReductionOp};
-use tensorwright_lang::program::Index;
+use tensorwright_lang::program::{Index, Interval};
 use tensorwright_schedule::nest::{
-    Buffer, BufferId, Guard, Loop, LoopKind, Memory, Node, Prefetch, Store, Uses,
+    Buffer, BufferId, Guard, Loop, LoopKind, Memory, Node, Prefetch, Span, Store, Uses,
 };
 use tensorwright_schedule::workspace::WorkspaceOffset;
 
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, below};
 use crate::error::EmitError;
 use crate::expr::Value;
 use crate::helpers::Helper;
-use crate::text::Text;
+use crate::text::{Binding, Text};
 use crate::types::{is_single, memory_type};
 
 impl Emitter<'_> {
@@ -45,7 +45,7 @@ impl Emitter<'_> {
     }
 
     fn serial_loop(&mut self, inner: &Loop) -> Result<(), EmitError> {
-        self.loop_head(inner);
+        self.loop_head(inner)?;
         self.iteration(inner)?;
         self.lines.close();
         self.leave();
@@ -53,9 +53,28 @@ impl Emitter<'_> {
     }
 
     /// Opens a loop and enters the scope of its variable.
-    pub(crate) fn loop_head(&mut self, inner: &Loop) {
-        let (var, ctype) = (self.enter(inner.var, inner.extent), self.index_type());
-        self.lines.open(&format!("for ({ctype} {var} = 0; {var} < {}; ++{var})", inner.extent));
+    pub(crate) fn loop_head(&mut self, inner: &Loop) -> Result<(), EmitError> {
+        let (begin, end) = match inner.span.as_deref() {
+            Some(Span { begin, end, .. }) => (self.index(begin)?.into_code(), self.limit(end)?),
+            None => ("0".to_owned(), inner.extent.to_string()),
+        };
+        let (range, ctype) = (self.iterations(inner)?, self.index_type());
+        let var = self.enter(inner.var, range);
+        self.lines.open(&format!("for ({ctype} {var} = {begin}; {var} < {end}; ++{var})"));
+        Ok(())
+    }
+
+    /// The values of a loop's variable.
+    pub(crate) fn iterations(&self, inner: &Loop) -> Result<Interval, EmitError> {
+        let all = below(inner.extent);
+        let Some(Span { begin, end, .. }) = inner.span.as_deref() else { return Ok(all) };
+        let (lo, hi) = (self.bounds(begin)?.lo.max(all.lo), self.bounds(end)?.hi.min(all.hi + 1));
+        Ok(Interval { lo, hi: (hi - 1).max(lo) })
+    }
+
+    /// The end of a loop, as an operand of a comparison.
+    pub(crate) fn limit(&mut self, end: &Index) -> Result<String, EmitError> {
+        Ok(self.index(end)?.at(Binding::Sum))
     }
 
     /// The body of a loop.
@@ -89,8 +108,11 @@ impl Emitter<'_> {
             (Some(Memory::Stack | Memory::Shared), _) => {
                 let elements: i64 = self.held(buffer).iter().map(|(_, extent)| *extent).product();
                 self.lines.line(format!("{ctype} {name}[{}];", elements.max(1)));
-                self.poison(&name, buffer);
+                self.poison(&name, buffer, false)?;
                 return Ok(());
+            }
+            (Some(Memory::Workspace), None) if buffer.run_time.is_some() && !self.in_task => {
+                self.run_time_place(buffer)?
             }
             (_, Some(WorkspaceOffset::Shared(0))) => "workspace".to_owned(),
             (_, Some(WorkspaceOffset::Shared(offset))) => format!("(char *)workspace + {offset}"),
@@ -104,10 +126,9 @@ impl Emitter<'_> {
             return Ok(());
         }
         // Bytes that another buffer uses before or after have another pointer to them.
-        let restrict = if self.plan.is_alone(id) { "restrict " } else { "" };
+        let restrict = if self.is_alone(id, buffer) { "restrict " } else { "" };
         self.lines.line(format!("{ctype} *{restrict}{name} = (void *)({start});"));
-        self.poison(&name, buffer);
-        Ok(())
+        self.poison(&name, buffer, buffer.run_time.is_some())
     }
 
     /// The offset of a buffer in the workspace of a device, which has one part.
@@ -128,22 +149,32 @@ impl Emitter<'_> {
         dimensions.filter(|(dimension, _)| is_held(dimension)).collect()
     }
 
-    /// Poisons a buffer at the start of its lifetime, if requested.
-    fn poison(&mut self, name: &str, buffer: &Buffer) {
+    /// Poisons a buffer at the start of its lifetime, if requested. Its memory may have the extents
+    /// of the call.
+    fn poison(&mut self, name: &str, buffer: &Buffer, is_sized: bool) -> Result<(), EmitError> {
         if self.options.poison && buffer.bytes() > 0 {
-            self.lines.line(format!("memset({name}, 0xff, {});", buffer.bytes()));
+            let bytes = match is_sized {
+                true => self.run_time_bytes(buffer)?,
+                false => buffer.bytes().to_string(),
+            };
+            self.lines.line(format!("memset({name}, 0xff, {bytes});"));
         }
+        Ok(())
     }
 
     /// An address in the worker's private part of the workspace.
     fn private_place(&self, offset: i64) -> String {
         let (shared, private) = (self.plan.size.shared_bytes, self.plan.size.private_bytes);
+        let sized = self.run_time_end().map_or_else(String::new, |end| format!(" + {end}"));
         match self.in_task {
             true => {
-                format!("(char *)workspace + {} + worker * INT64_C({private})", shared + offset)
+                format!(
+                    "(char *)workspace + {}{sized} + worker * INT64_C({private})",
+                    shared + offset
+                )
             }
             // Outside of parallel loops there is one worker.
-            false => format!("(char *)workspace + {}", shared + offset),
+            false => format!("(char *)workspace + {}{sized}", shared + offset),
         }
     }
 
@@ -157,7 +188,7 @@ impl Emitter<'_> {
 
     fn store(&mut self, store: &Store) -> Result<(), EmitError> {
         if let Some(lanes) = store.lanes {
-            let (lane, ctype) = (self.enter(lanes.var, lanes.count), self.index_type());
+            let (lane, ctype) = (self.enter(lanes.var, below(lanes.count)), self.index_type());
             self.lines
                 .open(&format!("for ({ctype} {lane} = 0; {lane} < {}; ++{lane})", lanes.count));
         }
@@ -223,8 +254,16 @@ impl Emitter<'_> {
         if self.launch.is_some() {
             return Ok(());
         }
-        let bytes = self.buffer(prefetch.buffer)?.dtype.bytes();
-        let offset = self.offset(prefetch.buffer, &prefetch.subscripts)?;
+        let buffer = self.buffer(prefetch.buffer)?;
+        let bytes = buffer.dtype.bytes();
+        let offset = match buffer.run_time {
+            // It may lie anywhere.
+            Some(_) => {
+                let offset = buffer.offset(&prefetch.subscripts);
+                self.index(&offset.ok_or_else(|| overflow(buffer))?)?
+            }
+            None => self.offset(prefetch.buffer, &prefetch.subscripts)?,
+        };
         let (helper, name) = (self.helper(Helper::Prefetch), self.names.buffer(prefetch.buffer));
         let offset = Text::cast("uintptr_t", offset).into_code();
         self.lines.line(format!("{helper}((uintptr_t){name} + {offset} * {bytes});"));
@@ -239,6 +278,9 @@ impl Emitter<'_> {
             return Err(EmitError::malformed(format!(
                 "`{name}` has other subscripts than extents"
             )));
+        }
+        if buffer.run_time.is_some() {
+            return self.strided_offset(buffer, subscripts);
         }
         let offset = self.part_offset(buffer, &self.held(buffer), subscripts)?;
         self.index(&offset)
@@ -255,6 +297,11 @@ impl Emitter<'_> {
         part.shape.extend(dimensions.iter().map(|(_, extent)| *extent));
         let own = dimensions.iter().map(|(dimension, _)| subscripts[*dimension].clone());
         let offset = part.offset(&own.collect::<Vec<Index>>());
-        offset.ok_or_else(|| EmitError::Overflow { buffer: buffer.name.clone() })
+        offset.ok_or_else(|| overflow(buffer))
     }
+}
+
+/// The offset of an element does not fit 64 bits.
+pub(crate) fn overflow(buffer: &Buffer) -> EmitError {
+    EmitError::Overflow { buffer: buffer.name.clone() }
 }

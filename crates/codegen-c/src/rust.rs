@@ -165,7 +165,8 @@ impl<'a> Module<'a> {
                 Argument::Fixed(scalar) => format!(", {}", scalar.value),
                 Argument::Passed(_) => String::new(),
             };
-            format!("/// - `{name}`: `{}`{note}\n", type_text(argument.dtype(), argument.shape()))
+            let extents = argument.shape().iter().map(i64::to_string);
+            format!("/// - `{name}`: `{}`{note}\n", type_text(argument.dtype(), extents))
         };
         self.chosen(is_chosen).map(one).collect()
     }

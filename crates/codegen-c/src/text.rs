@@ -125,11 +125,16 @@ impl Lines {
         InsertPoint { at: self.text.len(), depth: self.depth }
     }
 
+    /// Whether the text after a position mentions a name.
+    pub(crate) fn mentions(&self, place: InsertPoint, name: &str) -> bool {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let mut words = self.text.get(place.at..).unwrap_or_default().split(|c| !is_word(c));
+        words.any(|word| word == name)
+    }
+
     /// Inserts a line at a position if the text after it mentions a name.
     pub(crate) fn declare(&mut self, place: InsertPoint, name: &str, line: &str) {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let mut words = self.text[place.at..].split(|c| !is_word(c));
-        if words.any(|word| word == name) {
+        if self.mentions(place, name) {
             let indent = "    ".repeat(place.depth);
             self.text.insert_str(place.at, &format!("{indent}{line}\n"));
         }

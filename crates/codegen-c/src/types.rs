@@ -60,11 +60,11 @@ fn float_literal(dtype: DType, value: f64) -> String {
 }
 
 /// A type in the syntax of the source language, such as `float(16, 3)`.
-pub(crate) fn type_text(dtype: DType, shape: &[i64]) -> String {
-    if shape.is_empty() {
+pub(crate) fn type_text(dtype: DType, extents: impl IntoIterator<Item = String>) -> String {
+    let extents: Vec<String> = extents.into_iter().collect();
+    if extents.is_empty() {
         return dtype.to_string();
     }
-    let extents: Vec<String> = shape.iter().map(i64::to_string).collect();
     format!("{dtype}({})", extents.join(", "))
 }
 

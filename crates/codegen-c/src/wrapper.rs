@@ -10,11 +10,12 @@
 //! hides this from callers. Its variables begin with `tw_`, which parameters never do.
 
 use tensorwright_schedule::Interface;
-use tensorwright_schedule::interface::{Argument, Function, Parameter};
+use tensorwright_schedule::interface::{Argument, Function, Number, Parameter};
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::header::{Signature, header};
 use crate::processor::Requirement;
+use crate::sized;
 
 /// The return value on an unsupported CPU, as in packages.
 const NO_PROCESSOR: i32 = -5;
@@ -51,12 +52,17 @@ pub fn wrapper(interface: &Interface, processor: &Requirement) -> String {
 pub(crate) fn wrapper_functions(interface: &Interface, processor: Option<&Requirement>) -> String {
     let wrapper = Wrapper::of(interface);
     let name = &interface.symbol;
-    let mut text = format!(
-        "uint32_t {name}_interface(void) {{\n    return {name}_INTERFACE;\n}}\n\n{}",
-        wrapper.workspace_bytes()
-    );
+    let mut text =
+        format!("uint32_t {name}_interface(void) {{\n    return {name}_INTERFACE;\n}}\n\n");
+    text += &match wrapper.signature.sizes.vary() {
+        true => sized::workspace_bytes(&wrapper.signature),
+        false => wrapper.workspace_bytes(),
+    };
     if wrapper.needs_workspace() || interface.has_prepare {
         text += &wrapper.allocate();
+    }
+    if wrapper.signature.sizes.vary() {
+        text += &sized::distances(interface);
     }
     if wrapper.signature.has_constants {
         text += &format!(
@@ -88,7 +94,8 @@ impl<'a> Wrapper<'a> {
     }
 
     fn needs_workspace(&self) -> bool {
-        self.interface.workspace.bytes(1) > 0
+        let is_end = |number: &Number| matches!(number, Number::End { .. });
+        self.interface.workspace.bytes(1) > 0 || self.interface.numbers.iter().any(is_end)
     }
 
     /// The bytes of prepared memory: a line with a tag, and the buffers.
@@ -97,19 +104,23 @@ impl<'a> Wrapper<'a> {
     }
 
     fn workspace_bytes(&self) -> String {
-        let (name, workspace) = (&self.interface.symbol, self.interface.workspace);
+        let workspace = self.interface.workspace;
         let (shared, private) = (workspace.shared_bytes, workspace.private_bytes);
         let body = match private {
             0 => format!("(void)workers;\n    return {shared};"),
             _ => format!("return {shared} + INT64_C({private}) * (workers > 1 ? workers : 1);"),
         };
-        format!("int64_t {name}_workspace_bytes(int32_t workers) {{\n    {body}\n}}\n\n")
+        format!("{} {{\n    {body}\n}}\n\n", self.signature.workspace_bytes())
     }
 
     fn allocate(&self) -> String {
+        let limit = match self.signature.sizes.vary() {
+            true => "    if ((uint64_t)bytes > SIZE_MAX - 63) {\n        return NULL;\n    }\n",
+            false => "",
+        };
         format!(
             "/* Memory at a multiple of 64; `start` is what to free. */\n\
-             static void *{}_allocate(int64_t bytes, void **start) {{\n    \
+             static void *{}_allocate(int64_t bytes, void **start) {{\n{limit}    \
              *start = malloc((size_t)bytes + 63);\n    \
              if (*start == NULL) {{\n        return NULL;\n    }}\n    \
              return (char *)*start + (64 - (uintptr_t)*start % 64) % 64;\n}}\n\n",
@@ -132,6 +143,9 @@ impl<'a> Wrapper<'a> {
     /// A call that allocates the workspace of a call with the pool.
     fn allocation(&self) -> String {
         let name = &self.interface.symbol;
+        if self.signature.sizes.vary() {
+            return format!("{name}_allocate(tw_bytes, &tw_memory)");
+        }
         format!(
             "{name}_allocate({name}_workspace_bytes(pool != NULL ? pool->workers : 1), &tw_memory)"
         )
@@ -144,8 +158,9 @@ impl<'a> Wrapper<'a> {
 
     /// The call of a kernel function.
     fn kernel(&self, function: Function, workspace: &str) -> String {
-        let pointers: Vec<String> =
+        let mut pointers: Vec<String> =
             self.interface.parameters.iter().map(|p| self.pointer(p, function)).collect();
+        pointers.extend(self.signature.sizes.vary().then(|| "(void *)tw_numbers".to_owned()));
         format!(
             "    void *const tw_buffers[] = {{{}}};\n    const int tw_status = {}(tw_buffers, {workspace}, pool);\n",
             pointers.join(", "),
@@ -185,7 +200,12 @@ impl<'a> Wrapper<'a> {
     fn run(&self) -> String {
         let (signature, has_prepare) = (&self.signature, self.interface.has_prepare);
         let mut text = format!("{} {{\n", signature.run());
-        text += &self.refusals(&Signature::mismatches(&signature.arguments));
+        let mut mismatches = Signature::mismatches(&signature.arguments);
+        if signature.sizes.vary() {
+            let (name, sizes) = (&self.interface.symbol, signature.sizes.names.join(", "));
+            mismatches.push(format!("!{name}_allows({sizes})"));
+        }
+        text += &self.refusals(&mismatches);
         let prepared =
             if signature.has_constants { " || (uintptr_t)prepared % 64 != 0" } else { "" };
         text += &format!(
@@ -193,6 +213,9 @@ impl<'a> Wrapper<'a> {
         );
         if has_prepare {
             text += &self.prepare_here();
+        }
+        if signature.sizes.vary() {
+            text += &sized::numbers(signature, self.needs_workspace());
         }
         if self.needs_workspace() {
             let undo = if has_prepare { "            free(tw_prepared);\n" } else { "" };
@@ -230,9 +253,10 @@ impl<'a> Wrapper<'a> {
 
     fn call(&self) -> String {
         let signature = &self.signature;
+        let names = signature.arguments.iter().map(|(_, name)| name);
         let mut list: Vec<&str> =
-            signature.arguments.iter().map(|(_, name)| name.as_str()).collect();
-        list.extend(signature.has_constants.then_some("NULL"));
+            signature.sizes.names.iter().chain(names).map(String::as_str).collect();
+        list.extend((signature.has_constants || signature.sizes.vary()).then_some("NULL"));
         format!(
             "{} {{\n    return {}_run({}, NULL, NULL);\n}}\n\n",
             signature.call(),

@@ -13,5 +13,6 @@ mod examples;
 mod hip;
 mod interface;
 mod signatures;
+mod sized;
 mod support;
 mod tensor;

@@ -3,6 +3,7 @@
 
 pub(crate) mod fibres;
 pub(crate) mod kernels;
+pub(crate) mod sized;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
