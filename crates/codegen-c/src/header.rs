@@ -9,7 +9,7 @@ use tensorwright_schedule::interface::{Argument, version};
 
 use crate::names::Names;
 use crate::processor::Requirement;
-use crate::sizes::Sizes;
+use crate::sizes::{Language, Sizes};
 use crate::types::{literal, memory_type, type_text};
 
 /// The version of the calling convention, which is hashed into every interface. Incremented when
@@ -99,7 +99,7 @@ impl<'a> Signature<'a> {
             (argument, name.to_owned())
         };
         let arguments = interface.signature().into_iter().map(named).collect();
-        let sizes = Sizes { interface, names: names.sizes(interface) };
+        let sizes = Sizes { interface, names: names.sizes(interface), language: Language::C };
         let has_constants = interface.has_constants() && !sizes.vary();
         Self { interface, arguments, has_constants, sizes }
     }
@@ -241,7 +241,7 @@ impl<'a> Signature<'a> {
         }
         let one = |(argument, name): &(Argument<'_>, String)| {
             let direction = if argument.is_output() { "out" } else { "in" };
-            let ctype = type_text(argument.dtype(), self.extents(argument));
+            let ctype = type_text(argument.dtype(), self.sizes.extents(argument));
             let note = match argument {
                 Argument::Fixed(scalar) => format!(", {}", scalar.value),
                 _ if argument.is_const() && self.has_constants => ", constant".to_owned(),
@@ -250,16 +250,6 @@ impl<'a> Signature<'a> {
             format!("   {direction:<4} {name}: {ctype}{note}\n")
         };
         sizes + &self.arguments.iter().map(one).collect::<String>()
-    }
-
-    /// The extents of a parameter in C, which may be functions of sizes.
-    pub(crate) fn extents(&self, argument: &Argument<'_>) -> Vec<String> {
-        match argument {
-            Argument::Passed(parameter) if !parameter.extents.is_empty() => {
-                parameter.extents.iter().map(|e| self.sizes.text(e).into_code()).collect()
-            }
-            _ => argument.shape().iter().map(i64::to_string).collect(),
-        }
     }
 
     /// Conditions under which scalars differ from those that the kernel was compiled for.

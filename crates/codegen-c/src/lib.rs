@@ -29,6 +29,7 @@ mod nodes;
 mod numbers;
 mod processor;
 mod rust;
+mod rust_sized;
 mod sized;
 mod sizes;
 mod tensor;

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_schedule::Interface;
-use tensorwright_schedule::interface::{Argument, Function, Parameter};
+use tensorwright_schedule::interface::{Argument, Function, Number, Parameter};
 use tensorwright_schedule::nest::Owner;
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::names::{rust_identifier, rust_names};
 use crate::processor::Requirement;
+use crate::rust_sized::{self, SizedFunctions};
+use crate::sizes::{Language, Sizes};
 use crate::types::type_text;
 
 /// The number of parameters that triggers a clippy lint.
@@ -17,14 +19,20 @@ const MANY: usize = 7;
 
 /// A Rust module that declares a compiled kernel and wraps it in safe functions. It compiles in
 /// editions 2021 and 2024 and has no dependencies; 16-bit floats are `u16`.
+///
+/// If sizes vary, functions take them first. One is for dense slices, and another one for rows that
+/// lie apart.
 #[must_use]
 pub fn rust_module(interface: &Interface, processor: &Requirement) -> String {
     let module = Module::of(interface);
     let mut text = module.documentation();
     text += "use std::ffi::c_void;\nuse std::fmt;\n\n";
     text += &module.declarations();
-    text += COMMON;
+    text += &module.common();
     text += &processor.rust_function();
+    if interface.is_sized() {
+        return text + &module.sized();
+    }
     if module.has_constants {
         text += &module.prepared();
         text += &module.prepares_itself();
@@ -37,6 +45,9 @@ struct Module<'a> {
     /// The parameters of the definition with their names.
     arguments: Vec<(Argument<'a>, String)>,
     has_constants: bool,
+    /// The names of the sizes that vary, and of the parameter with strides.
+    sizes: Vec<String>,
+    strides: String,
     /// The name of the function.
     name: String,
     /// The name of the function that takes prepared constants.
@@ -46,12 +57,21 @@ struct Module<'a> {
 impl<'a> Module<'a> {
     fn of(interface: &'a Interface) -> Self {
         let signature = interface.signature();
-        let names = rust_names(signature.iter().map(Argument::name));
-        let arguments = signature.into_iter().zip(names).collect();
+        let varying = interface.numbers.iter().filter_map(|number| match number {
+            Number::Size { name, .. } => Some(name.as_str()),
+            _ => None,
+        });
+        // The functions use these names themselves.
+        let own: &[&str] = if interface.is_sized() { &rust_sized::NAMES } else { &[] };
+        let all = own.iter().copied().chain(signature.iter().map(Argument::name)).chain(varying);
+        let mut names = rust_names(all).into_iter().skip(own.len());
+        let arguments = signature.into_iter().zip(names.by_ref()).collect();
+        let (sizes, strides) = (names.collect(), "strides".to_owned());
         let has_constants = interface.has_constants();
-        let [name, on_prepared] = ["", "_prepared"]
-            .map(|end| rust_identifier(&(interface.symbol.clone() + end), |_| false));
-        Self { interface, arguments, has_constants, name, on_prepared }
+        let [name, on_prepared] = ["", "_prepared"].map(|end| {
+            rust_identifier(&(interface.symbol.clone() + end), |name| own.contains(&name))
+        });
+        Self { interface, arguments, has_constants, sizes, strides, name, on_prepared }
     }
 
     fn documentation(&self) -> String {
@@ -78,6 +98,46 @@ impl<'a> Module<'a> {
             text += &one(&self.interface.function(Function::Prepare), "prepare_kernel");
         }
         text + "}\n\n"
+    }
+
+    /// The common part of all modules.
+    fn common(&self) -> String {
+        if !self.interface.is_sized() {
+            return COMMON.to_owned();
+        }
+        let [variants, messages] = rust_sized::ERRORS;
+        let (variant, message) = ("    /// This processor,", "            Error::Processor => {");
+        let text = COMMON.replace(variant, &format!("{variants}{variant}"));
+        text.replace(message, &format!("{messages}{message}"))
+    }
+
+    /// The sizes as functions of the language print them.
+    fn sized_by(&self) -> Sizes<'_> {
+        Sizes { interface: self.interface, names: self.sizes.clone(), language: Language::Rust }
+    }
+
+    /// The functions, if sizes vary.
+    fn sized(&self) -> String {
+        let strided = rust_identifier(&(self.interface.symbol.clone() + "_strided"), |_| false);
+        let sizes = self.sized_by();
+        let mut legend = sizes.legend("/// - ");
+        sizes.conditions().iter().for_each(|one| legend += &format!("/// - for `{one}`\n"));
+        legend += &self.legend(|_| true);
+        let list = self.list(|_| true);
+        let lint = self.lint(list.len() + self.sizes.len() + 1);
+        let is_fixed = |argument: &Argument<'_>| matches!(argument, Argument::Fixed(_));
+        let functions = SizedFunctions {
+            sizes,
+            arguments: &self.arguments,
+            name: &self.name,
+            strided: [strided, self.strides.clone()],
+            list,
+            legend,
+            lint: &lint,
+            checks: self.scalar_checks(is_fixed),
+            pointers: self.pointers(Function::Compute).concat(),
+        };
+        functions.text()
     }
 
     /// The structure of prepared inputs.
@@ -165,7 +225,7 @@ impl<'a> Module<'a> {
                 Argument::Fixed(scalar) => format!(", {}", scalar.value),
                 Argument::Passed(_) => String::new(),
             };
-            let extents = argument.shape().iter().map(i64::to_string);
+            let extents = self.sized_by().extents(argument);
             format!("/// - `{name}`: `{}`{note}\n", type_text(argument.dtype(), extents))
         };
         self.chosen(is_chosen).map(one).collect()
@@ -192,6 +252,11 @@ impl<'a> Module<'a> {
     /// Checks of the CPU, of compiled-in scalars, and of slice lengths.
     fn checks(&self, is_chosen: impl Fn(&Argument<'a>) -> bool) -> String {
         let processor = "    if !runs_here() {\n        return Err(Error::Processor);\n    }\n";
+        processor.to_owned() + &self.scalar_checks(is_chosen)
+    }
+
+    /// Checks of compiled-in scalars and of slice lengths.
+    fn scalar_checks(&self, is_chosen: impl Fn(&Argument<'a>) -> bool) -> String {
         let one = |(argument, name): (&Argument<'_>, &str)| match argument {
             Argument::Fixed(scalar) => {
                 format!("    check_scalar(\"{name}\", i128::from({name}), {})?;\n", scalar.value)
@@ -201,11 +266,11 @@ impl<'a> Module<'a> {
                 format!("    check(\"{name}\", {name}.len(), {})?;\n", parameter.elements())
             }
         };
-        processor.to_owned() + &self.chosen(is_chosen).map(one).collect::<String>()
+        self.chosen(is_chosen).map(one).collect()
     }
 
-    /// The call of the compiled function.
-    fn invocation(&self, function: Function) -> String {
+    /// The arguments that a kernel function receives.
+    fn pointers(&self, function: Function) -> Vec<String> {
         let names: BTreeMap<_, &str> = self
             .chosen(|_| true)
             .filter_map(|(argument, name)| match argument {
@@ -216,7 +281,12 @@ impl<'a> Module<'a> {
         let pointer = |parameter: &Parameter| {
             pointer(parameter, names.get(&parameter.id).copied().unwrap_or_default(), function)
         };
-        let pointers: Vec<String> = self.interface.parameters.iter().map(pointer).collect();
+        self.interface.parameters.iter().map(pointer).collect()
+    }
+
+    /// The call of the compiled function.
+    fn invocation(&self, function: Function) -> String {
+        let pointers = self.pointers(function);
         let lines = self.interface.workspace.bytes(1) / ALIGNMENT;
         let kernel = match function {
             Function::Compute => "kernel",

@@ -10,7 +10,7 @@
 //! by functions that note it in `tw_lost`.
 
 use tensorwright_schedule::Interface;
-use tensorwright_schedule::interface::{Argument, Number};
+use tensorwright_schedule::interface::Number;
 use tensorwright_schedule::nest::{MAX_BYTES, MAX_STRIDE};
 
 use crate::header::Signature;
@@ -61,7 +61,7 @@ pub(crate) fn numbers(signature: &Signature<'_>, needs_workspace: bool) -> Strin
     let mut text = "    int tw_lost = 0;\n".to_owned();
     let (mut calls, mut first) = (String::new(), 0);
     for (argument, parameter) in &signature.arguments {
-        let extents = signature.extents(argument);
+        let extents = signature.sizes.extents(argument);
         if extents.is_empty() {
             continue;
         }
@@ -84,27 +84,12 @@ pub(crate) fn numbers(signature: &Signature<'_>, needs_workspace: bool) -> Strin
         refused += " || tw_bytes < 0";
     }
     text += &format!("    if ({refused}) {{\n        return -2;\n    }}\n");
-    let numbers: Vec<String> = interface
-        .passed_numbers()
-        .map(|(position, number)| passed(signature, position, number))
-        .collect();
-    text + &format!("    const int64_t tw_numbers[] = {{{}}};\n", numbers.join(", "))
-}
-
-/// The value of a number that the kernel is passed.
-fn passed(signature: &Signature<'_>, position: usize, number: &Number) -> String {
-    let Number::Stride { parameter, dimension } = number else {
-        return signature.sizes.number_text(position);
+    let passed = |(position, number): (usize, &Number)| match signature.sizes.stride(number) {
+        Some(place) => format!("tw_strides[{place}]"),
+        None => signature.sizes.number_text(position),
     };
-    let mut first = 0;
-    for (argument, _) in &signature.arguments {
-        let of = signature.interface.parameters.get(*parameter);
-        if of.is_some_and(|parameter| *argument == Argument::Passed(parameter)) {
-            break;
-        }
-        first += argument.shape().len().saturating_sub(1);
-    }
-    format!("tw_strides[{}]", first + dimension)
+    let numbers: Vec<String> = interface.passed_numbers().map(passed).collect();
+    text + &format!("    const int64_t tw_numbers[] = {{{}}};\n", numbers.join(", "))
 }
 
 /// Arithmetic that notes results that do not fit.

@@ -1,30 +1,38 @@
-//! Prints functions of sizes for the functions that callers use.
+//! Prints functions of sizes for the functions that callers use, in C and Rust.
 //!
 //! Arithmetic that fits 64 bits for all sizes is written as is. Other arithmetic uses functions
-//! that note where a result does not fit.
+//! that note in `tw_lost`, or return an error, where a result does not fit.
 
 use tensorwright_lang::dtype::DType;
 use tensorwright_lang::program::Interval;
 use tensorwright_schedule::Interface;
-use tensorwright_schedule::interface::{Condition, Formula, Number, Part};
+use tensorwright_schedule::interface::{Argument, Condition, Formula, Number, Part};
 use tensorwright_schedule::nest::MAX_BYTES;
 use tensorwright_schedule::workspace::ALIGNMENT;
 
 use crate::index::{Summand, sum};
 use crate::text::{Binding, Text};
 
-/// A function of sizes in C, and its values.
+/// The language of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    C,
+    Rust,
+}
+
+/// A function of sizes, and its values.
 struct Value {
     text: Text,
     range: Interval,
 }
 
-/// The sizes of an interface, with their names in C.
+/// The sizes of an interface, with their names.
 #[derive(Debug)]
 pub(crate) struct Sizes<'a> {
     pub(crate) interface: &'a Interface,
     /// The names of the sizes that vary, in order.
     pub(crate) names: Vec<String>,
+    pub(crate) language: Language,
 }
 
 impl Sizes<'_> {
@@ -37,6 +45,27 @@ impl Sizes<'_> {
     fn sizes(&self) -> impl Iterator<Item = (usize, &Number)> {
         let is_size = |(_, number): &(usize, &Number)| matches!(number, Number::Size { .. });
         self.interface.numbers.iter().enumerate().filter(is_size)
+    }
+
+    /// The extents of a parameter, which may be functions of sizes.
+    pub(crate) fn extents(&self, argument: &Argument<'_>) -> Vec<String> {
+        match argument {
+            Argument::Passed(parameter) if !parameter.extents.is_empty() => {
+                parameter.extents.iter().map(|e| self.text(e).into_code()).collect()
+            }
+            _ => argument.shape().iter().map(i64::to_string).collect(),
+        }
+    }
+
+    /// The position of the stride of a number among those that callers pass: all dimensions but the
+    /// last, in the order of the signature. `None` if the number is no stride.
+    pub(crate) fn stride(&self, number: &Number) -> Option<usize> {
+        let Number::Stride { parameter, dimension } = number else { return None };
+        let parameter = Argument::Passed(self.interface.parameters.get(*parameter)?);
+        let signature = self.interface.signature();
+        let before = signature.iter().take_while(|argument| **argument != parameter);
+        let outer = before.map(|argument| argument.shape().len().saturating_sub(1));
+        Some(outer.sum::<usize>() + dimension)
     }
 
     /// The name of a size, by the position of its number.
@@ -72,14 +101,15 @@ impl Sizes<'_> {
         all
     }
 
-    /// The comparisons that sizes have to satisfy, in C. Their arithmetic may set `tw_lost`.
+    /// The comparisons that sizes have to satisfy. Their arithmetic may set `tw_lost`, or return an
+    /// error.
     pub(crate) fn requirements(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (position, number) in self.sizes() {
             let Number::Size { least, most, multiple, .. } = number else { continue };
             let name = self.name(position);
             let [least, most, multiple] =
-                [*least, *most, *multiple].map(|number| integer(number.into()).into_code());
+                [*least, *most, *multiple].map(|number| self.integer(number.into()).into_code());
             all.push(format!("{name} >= {least}"));
             all.push(format!("{name} <= {most}"));
             if multiple != "1" {
@@ -102,19 +132,14 @@ impl Sizes<'_> {
         Text::binary(side(1), ">=", side(-1), Binding::Comparison).into_code()
     }
 
-    /// A function of sizes in C. Its arithmetic may set `tw_lost`.
+    /// A function of sizes. Its arithmetic may set `tw_lost`, or return an error.
     pub(crate) fn text(&self, formula: &Formula) -> Text {
         self.value(formula).text
     }
 
-    /// The value of a run-time number in C.
+    /// The value of a run-time number.
     pub(crate) fn number_text(&self, position: usize) -> String {
         self.number(position).text.into_code()
-    }
-
-    /// The name of the function that multiplies, or adds.
-    fn function(&self, name: &str) -> String {
-        format!("{}_{name}", self.interface.symbol)
     }
 
     fn value(&self, formula: &Formula) -> Value {
@@ -124,8 +149,10 @@ impl Sizes<'_> {
         }
         if formula.constant != 0 {
             let magnitude = formula.constant.unsigned_abs();
-            let value =
-                Value { text: integer(magnitude.into()), range: Interval::point(magnitude.into()) };
+            let value = Value {
+                text: self.integer(magnitude.into()),
+                range: Interval::point(magnitude.into()),
+            };
             terms.push((formula.constant < 0, value));
         }
         // Positive terms first.
@@ -162,7 +189,16 @@ impl Sizes<'_> {
     }
 
     fn call(&self, function: &str, a: Text, b: Text) -> Text {
-        Text::call(&self.function(function), [a, b, Text::primary("&tw_lost")])
+        match self.language {
+            Language::C => Text::call(
+                &format!("{}_{function}", self.interface.symbol),
+                [a, b, Text::primary("&tw_lost")],
+            ),
+            Language::Rust => {
+                let call = Text::call(function, [a, b]).into_code();
+                Text::primary(format!("{call}?"))
+            }
+        }
     }
 
     /// The absolute value of a multiple, and whether it is subtracted.
@@ -175,9 +211,12 @@ impl Sizes<'_> {
             // The size itself, and not the number that the kernel gets.
             let value =
                 Value { text: Text::primary(self.name(*position)), range: interval(*least, *most) };
-            return (times < 0, self.times(constant((times / multiple).saturating_abs()), value));
+            return (
+                times < 0,
+                self.times(self.constant((times / multiple).saturating_abs()), value),
+            );
         }
-        (times < 0, self.times(constant(times.saturating_abs()), self.part(part)))
+        (times < 0, self.times(self.constant(times.saturating_abs()), self.part(part)))
     }
 
     /// A product, as a call where it may not fit 64 bits.
@@ -206,37 +245,61 @@ impl Sizes<'_> {
     /// The end of a buffer in the workspace, rounded up.
     fn end(&self, start: &Formula, bytes: i64, extents: &[Formula]) -> Value {
         let size = extents.iter().map(|extent| self.value(extent));
-        let size = size.fold(constant(bytes), |size, extent| self.times(size, extent));
-        let above = self.plus(self.plus(self.value(start), size), constant(ALIGNMENT - 1));
-        let (by, alignment) = (i128::from(ALIGNMENT), || constant(ALIGNMENT).text);
+        let size = size.fold(self.constant(bytes), |size, extent| self.times(size, extent));
+        let above = self.plus(self.plus(self.value(start), size), self.constant(ALIGNMENT - 1));
+        let (by, alignment) = (i128::from(ALIGNMENT), || self.integer(ALIGNMENT.into()));
         let text = Text::binary(above.text, "/", alignment(), Binding::Product);
         let text = Text::binary(text, "*", alignment(), Binding::Product);
         Value { text, range: above.range.floor_div(by).scale(by) }
     }
 
-    /// The statements that return the size of the workspace for `workers`, or -2 if it is too large.
+    /// The statements that return the size of the workspace. In C, it is for `workers`, and -2 if it
+    /// is too large; in Rust, it is for the calling thread.
     pub(crate) fn workspace(&self) -> String {
-        let (mut text, mut last) = (String::new(), constant(0));
+        let (mut text, mut last) = (String::new(), self.constant(0));
+        let declaration = match self.language {
+            Language::C => "const int64_t",
+            Language::Rust => "let",
+        };
         for (position, number) in self.interface.numbers.iter().enumerate() {
             let Number::End { start, bytes, extents } = number else { continue };
-            let end = self.end(start, *bytes, extents);
-            let name = self.end_name(position);
-            text += &format!("    const int64_t {name} = {};\n", end.text.into_code());
+            let end = self.end(start, *bytes, extents).text.into_code();
+            text += &format!("    {declaration} {} = {end};\n", self.end_name(position));
             last = self.number(position);
         }
         let workspace = self.interface.workspace;
-        let all = self.plus(constant(workspace.shared_bytes), last);
-        if workspace.private_bytes == 0 {
-            return limited(text, all);
+        let mut all = self.plus(self.constant(workspace.shared_bytes), last);
+        if workspace.private_bytes > 0 {
+            let private = self.times(self.constant(workspace.private_bytes), self.workers());
+            all = self.plus(all, private);
         }
-        let workers = Text::new("workers > 1 ? workers : 1", Binding::Conditional);
-        let workers = match workspace.private_bytes.checked_mul(i64::from(i32::MAX)) {
-            Some(_) => Text::cast("int64_t", Text::primary(format!("({})", workers.into_code()))),
-            None => workers,
-        };
-        let workers = Value { text: workers, range: interval(1, i32::MAX.into()) };
-        let private = self.times(constant(workspace.private_bytes), workers);
-        limited(text, self.plus(all, private))
+        match self.language {
+            Language::C => limited(text, all),
+            Language::Rust => text + &format!("    Ok({})\n", all.text.into_code()),
+        }
+    }
+
+    /// The number of workers.
+    fn workers(&self) -> Value {
+        match self.language {
+            Language::C => {
+                let text = Text::primary("(workers > 1 ? workers : 1)");
+                Value { text: Text::cast("int64_t", text), range: interval(1, i32::MAX.into()) }
+            }
+            Language::Rust => self.constant(1),
+        }
+    }
+
+    /// A constant that is at least zero.
+    fn constant(&self, value: i64) -> Value {
+        Value { text: self.integer(value.into()), range: interval(value, value) }
+    }
+
+    fn integer(&self, value: i128) -> Text {
+        Text::primary(match i32::try_from(value) {
+            Err(_) if self.language == Language::C => format!("INT64_C({value})"),
+            _ => value.to_string(),
+        })
     }
 
     fn end_name(&self, position: usize) -> String {
@@ -250,29 +313,24 @@ impl Sizes<'_> {
             Part::Number(position) => self.number(*position),
             Part::Div(inner, by) => {
                 let Value { text, range } = self.value(inner);
-                let (by, divisor) = (i128::from(*by), integer((*by).into()));
-                let remainder = Text::binary(text.clone(), "%", divisor.clone(), Binding::Product);
-                let quotient = Text::binary(text, "/", divisor, Binding::Product);
-                let text = match range.lo >= 0 {
-                    true => quotient,
-                    // C rounds to zero.
-                    false => {
-                        let is_below =
-                            Text::binary(remainder, "<", Text::primary("0"), Binding::Comparison);
-                        Text::binary(quotient, "-", is_below, Binding::Sum)
-                    }
+                let (by, divisor) = (i128::from(*by), self.integer((*by).into()));
+                let text = match self.language {
+                    _ if range.lo >= 0 => Text::binary(text, "/", divisor, Binding::Product),
+                    Language::Rust => Text::call("i64::div_euclid", [text, divisor]),
+                    Language::C => floored(text, divisor),
                 };
                 Value { text, range: range.floor_div(by.max(1)) }
             }
             Part::Mod(inner, by) => {
                 let Value { text, range } = self.value(inner);
-                let (by, divisor) = (i128::from(*by), integer((*by).into()));
-                let remainder = Text::binary(text, "%", divisor.clone(), Binding::Product);
-                let text = match range.lo >= 0 {
-                    true => remainder,
-                    false => {
-                        let above = Text::binary(remainder, "+", divisor.clone(), Binding::Sum);
-                        Text::binary(above, "%", divisor, Binding::Product)
+                let (by, divisor) = (i128::from(*by), self.integer((*by).into()));
+                let remainder = |text| Text::binary(text, "%", divisor.clone(), Binding::Product);
+                let text = match self.language {
+                    _ if range.lo >= 0 => remainder(text),
+                    Language::Rust => Text::call("i64::rem_euclid", [text, divisor]),
+                    Language::C => {
+                        let above = remainder(text);
+                        remainder(Text::binary(above, "+", divisor.clone(), Binding::Sum))
                     }
                 };
                 Value { text, range: Interval { lo: 0, hi: by - 1 } }
@@ -291,6 +349,13 @@ impl Sizes<'_> {
         of: impl Fn(Interval, Interval) -> Interval,
     ) -> Value {
         let (a, b) = (self.value(a), self.value(b));
+        if self.language == Language::Rust {
+            let function = if symbol == "<" { "i64::min" } else { "i64::max" };
+            return Value {
+                text: Text::call(function, [a.text, b.text]),
+                range: of(a.range, b.range),
+            };
+        }
         let test = Text::binary(a.text.clone(), symbol, b.text.clone(), Binding::Comparison);
         let (test, x, y) = (test.into_code(), a.text.at(Binding::Or), b.text.at(Binding::Or));
         let text = Text::new(format!("{test} ? {x} : {y}"), Binding::Conditional);
@@ -304,7 +369,9 @@ impl Sizes<'_> {
                 let name = Text::primary(self.name(position));
                 let text = match multiple {
                     1 => name,
-                    _ => Text::binary(name, "/", integer((*multiple).into()), Binding::Product),
+                    _ => {
+                        Text::binary(name, "/", self.integer((*multiple).into()), Binding::Product)
+                    }
                 };
                 Value { text, range: interval(least / multiple, most / multiple) }
             }
@@ -314,7 +381,11 @@ impl Sizes<'_> {
             }
             // No extent depends on these; there would be no call that fits.
             Some(Number::Stride { .. } | Number::Computed) | None => {
-                let text = self.call("plus", Text::primary("INT64_MAX"), integer(1));
+                let most = match self.language {
+                    Language::C => "INT64_MAX",
+                    Language::Rust => "i64::MAX",
+                };
+                let text = self.call("plus", Text::primary(most), self.integer(1));
                 Value { text, range: Interval::of_type(DType::Int64) }
             }
         }
@@ -342,14 +413,10 @@ fn limited(before: String, Value { text, range }: Value) -> String {
     all + &format!("    return {lost}tw_bytes > INT64_C({MAX_BYTES}) ? -2 : tw_bytes;\n")
 }
 
-fn constant(value: i64) -> Value {
-    Value { text: integer(value.into()), range: interval(value, value) }
-}
-
-/// A number that is at least zero.
-fn integer(value: i128) -> Text {
-    Text::primary(match i32::try_from(value) {
-        Ok(value) => value.to_string(),
-        Err(_) => format!("INT64_C({value})"),
-    })
+/// A quotient in C, rounded down.
+fn floored(dividend: Text, divisor: Text) -> Text {
+    let remainder = Text::binary(dividend.clone(), "%", divisor.clone(), Binding::Product);
+    let quotient = Text::binary(dividend, "/", divisor, Binding::Product);
+    let is_below = Text::binary(remainder, "<", Text::primary("0"), Binding::Comparison);
+    Text::binary(quotient, "-", is_below, Binding::Sum)
 }

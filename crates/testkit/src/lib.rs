@@ -17,3 +17,13 @@ pub use generate::{FEATURES, GeneratedProgram, Scale, generate, generate_at};
 pub use mutate::mutate;
 pub use tensorwright_random::SplitMix as Rng;
 pub use transform::{RenamedText, reformat, rename, rename_within};
+
+/// The seeds that an environment variable names as `FIRST..END`, or others.
+#[must_use]
+pub fn seeds(variable: &str, others: std::ops::Range<u64>) -> std::ops::Range<u64> {
+    let named = |given: String| {
+        let (first, end) = given.split_once("..")?;
+        Some(first.parse::<u64>().ok()?..end.parse::<u64>().ok()?)
+    };
+    std::env::var(variable).ok().and_then(named).unwrap_or(others)
+}

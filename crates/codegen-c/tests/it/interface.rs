@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{SANITIZE, STRICT, compile, plain, program, scratch};
+use crate::support::{SANITIZE, STRICT, compile, plain, plain_processor, program, scratch};
 use tensorwright_codegen_c::{Requirement, c_names, emit, header, rust_module, wrapper};
 use tensorwright_lang::Module;
 use tensorwright_schedule::{Interface, LoweredNest, Schedule, canonical, lower};
@@ -18,11 +18,6 @@ fn scaled() -> LoweredNest {
                   y(m) = a * t(m)
                 }";
     plain(&program(text, &[("M", 2), ("K", 3)]))
-}
-
-/// The baseline CPU of this machine's architecture.
-fn plain_processor() -> Requirement {
-    Requirement::new("plain", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), [])
 }
 
 fn succeeds(directory: &Path, program: &str) {

@@ -51,6 +51,14 @@ pub struct Condition {
     pub text: String,
 }
 
+impl Condition {
+    /// A condition on the numbers of an interface.
+    #[must_use]
+    pub fn new(formula: Formula, text: String) -> Self {
+        Self { formula, text }
+    }
+}
+
 impl Interface {
     /// Whether sizes vary.
     #[must_use]
@@ -144,10 +152,8 @@ pub(super) fn of(nest: &LoopNest) -> Vec<Number> {
 
 /// The conditions of a nest.
 pub(super) fn conditions(nest: &LoopNest) -> Vec<Condition> {
-    let one = |SizeBound { index, text }: &SizeBound| Condition {
-        formula: formula(nest, index),
-        text: text.clone(),
-    };
+    let one =
+        |SizeBound { index, text }: &SizeBound| Condition::new(formula(nest, index), text.clone());
     nest.size_bounds.iter().map(one).collect()
 }
 

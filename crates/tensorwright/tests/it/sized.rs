@@ -9,7 +9,7 @@ use tensorwright::{
     Arguments, Buffer, Diagnostics, Inputs, Module, Program, SizedKernel, SizedProgram, View,
     ViewMut,
 };
-use tensorwright_testkit::{Rng, generate};
+use tensorwright_testkit::{Rng, generate, seeds};
 
 /// A definition, and the likely values of its sizes.
 const PROGRAMS: [(&str, &[(&str, i64)]); 12] = [
@@ -282,12 +282,7 @@ fn kernels_of_default_schedules_agree_with_the_reference() {
 /// `TENSORWRIGHT_SIZED=FIRST..END` tries programs of these seeds.
 #[test]
 fn kernels_of_random_programs_agree_with_the_reference() {
-    let given = std::env::var("TENSORWRIGHT_SIZED").ok();
-    let seeds = given.as_deref().and_then(|given| {
-        let (first, end) = given.split_once("..")?;
-        Some(first.parse::<u64>().ok()?..end.parse::<u64>().ok()?)
-    });
-    let seeds = seeds.unwrap_or(0..40);
+    let seeds = seeds("TENSORWRIGHT_SIZED", 0..40);
     let (all, mut refused, mut calls) = (seeds.end - seeds.start, 0, 0);
     for seed in seeds {
         let case = Case::random(seed);

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tensorwright_codegen_c::{EmitOptions, emit, emit_with};
+use tensorwright_codegen_c::{EmitOptions, Requirement, emit, emit_with};
 use tensorwright_device::cuda::Nvrtc;
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, TensorId};
@@ -59,6 +59,11 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).unwrap();
     directory
+}
+
+/// The baseline CPU of this machine's architecture.
+pub(crate) fn plain_processor() -> Requirement {
+    Requirement::new("plain", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), [])
 }
 
 /// The program of a text with one definition.
@@ -167,7 +172,8 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     main += "    return 0;\n}\n";
     let main = main.replace("/* DECLARATIONS */", &declarations);
     std::fs::write(directory.join("main.c"), main).unwrap();
-    build_harness(&directory, cases);
+    let names = cases.iter().map(|case| case.interface.symbol.as_str());
+    build_harness(&directory, names, "-O1");
 
     let output = Command::new(directory.join("harness")).current_dir(&directory).output().unwrap();
     let messages = String::from_utf8_lossy(&output.stderr);
@@ -188,11 +194,14 @@ pub(crate) fn run_sanitized(test: &str, cases: &[Case]) {
     }
 }
 
-/// Compiles every file separately, two at a time, and links them.
-fn build_harness(directory: &Path, cases: &[Case]) {
-    let mut names: Vec<String> = cases.iter().map(|case| case.interface.symbol.clone()).collect();
-    names.push("main".to_owned());
-    let flags: Vec<&str> = STRICT.into_iter().chain(SANITIZE).collect();
+/// Compiles every file and `main.c` separately, two at a time, and links them.
+fn build_harness<'n>(
+    directory: &Path,
+    names: impl Iterator<Item = &'n str>,
+    optimization: &'static str,
+) {
+    let names: Vec<&str> = names.chain(["main"]).collect();
+    let flags: Vec<&str> = STRICT.into_iter().chain(SANITIZE).chain([optimization]).collect();
     std::thread::scope(|scope| {
         for half in names.chunks(names.len().div_ceil(2)) {
             let flags = &flags;

@@ -4,14 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifndef TW_KERNEL_ABI
-#define TW_KERNEL_ABI
-typedef void (*tw_task)(void *context, int64_t begin, int64_t end, int32_t worker);
-typedef struct tw_pool {
-    void (*run)(struct tw_pool *self, tw_task task, void *context, int64_t count);
-    int32_t workers;
-} tw_pool;
-#endif
+/* POOL */
 
 typedef struct kernel {
     int (*run)(const int64_t *sizes, void **memory, const int64_t *strides, void *workspace,

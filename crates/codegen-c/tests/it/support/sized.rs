@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
 
-use tensorwright_codegen_c::{EmitOptions, emit_with, memory_type};
+use tensorwright_codegen_c::{EmitOptions, POOL, emit_with, memory_type};
 use tensorwright_lang::Module;
 use tensorwright_lang::program::{Program, SizeRange, SizeValue, SizedProgram, TensorId};
 use tensorwright_reference::{Buffer, Run, random_inputs, run};
@@ -12,7 +12,7 @@ use tensorwright_schedule::interface::{Argument, Number};
 use tensorwright_schedule::{Interface, LoweredNest, Schedule, canonical_sized, lower};
 use tensorwright_testkit::Rng;
 
-use super::{SANITIZE, STRICT, compile, scratch};
+use super::{build_harness, scratch};
 
 /// The byte that fills the gaps between rows.
 const GAP: u8 = 0xA5;
@@ -289,16 +289,19 @@ fn stride_count(interface: &Interface) -> usize {
 
 /// Calls every kernel at some sizes of its own and at `rounds` random ones, dense and with gaps,
 /// without a pool and with workers, under sanitizers. Returns the number of calls that computed.
-pub(crate) fn run_sized(test: &str, cases: &[(SizedCase, Vec<Vec<i64>>)], rounds: u64) -> usize {
+pub(crate) fn run_sized(
+    test: &str,
+    cases: &[(SizedCase, Vec<Vec<i64>>)],
+    rounds: u64,
+    optimization: &'static str,
+) -> usize {
     let directory = scratch(test);
     let (mut declarations, mut table) = (String::new(), String::new());
-    let mut sources = Vec::new();
     for (case, _) in cases {
         let name = &case.interface.symbol;
         let source = emit_with(&case.nest, EmitOptions::poisoned());
         let source = source.unwrap_or_else(|error| panic!("{name}: {error}"));
         std::fs::write(directory.join(format!("{name}.c")), source.code).unwrap();
-        sources.push(format!("{name}.c").into());
         let adapters = case.adapters(&mut declarations);
         declarations += &adapters;
         writeln!(
@@ -311,11 +314,11 @@ pub(crate) fn run_sized(test: &str, cases: &[(SizedCase, Vec<Vec<i64>>)], rounds
         .unwrap();
     }
     let kernels = format!("{declarations}static const kernel kernels[] = {{\n{table}}};\n");
-    let main = include_str!("sized.c").replace("/* KERNELS */", &kernels);
+    let main = include_str!("sized.c").replace("/* POOL */", POOL);
+    let main = main.replace("/* KERNELS */", &kernels);
     std::fs::write(directory.join("main.c"), main).unwrap();
-    sources.push("main.c".into());
-    let flags: Vec<&str> = STRICT.into_iter().chain(SANITIZE).chain(["-o", "harness"]).collect();
-    compile("cc", &directory, &sources, &flags);
+    let names = cases.iter().map(|(case, _)| case.interface.symbol.as_str());
+    build_harness(&directory, names, optimization);
 
     let (mut calls, mut script) = (Vec::new(), Vec::new());
     for (number, (case, sizes)) in cases.iter().enumerate() {
