@@ -165,6 +165,35 @@ impl SizedBuilder<'_> {
     pub fn build(self) -> Result<SizedKernel, Diagnostics> {
         Ok(SizedKernel { program: self.program.clone(), kernel: self.builder.build()? })
     }
+
+    /// The kernel in C, for any processor. Its functions take the sizes that vary first, and refuse
+    /// those for which the kernel is not made.
+    ///
+    /// ```
+    /// use tensorwright::Module;
+    /// use tensorwright::ir::{SizeRange, SizeValue};
+    ///
+    /// let text = "def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }";
+    /// let any = SizeValue::Varies(SizeRange { least: 1, most: 4096, likely: 512, multiple: 1 });
+    /// let program = Module::parse("twice.tc", text)?.def("twice")?.bind_sized([("N", any)])?;
+    /// let text = program.compile().lower()?.c_source()?;
+    /// assert!(text.contains("int twice_call(int64_t N, const float *x, float *y) {"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If C cannot express the loops.
+    pub fn c_source(&self) -> Result<String, Diagnostics> {
+        let source = tensorwright_codegen_c::emit(&self.nest);
+        let source = source.map(|source| source.code);
+        source.map_err(|error| self.program.failed(Code::KernelFailed, error.to_string()))
+    }
+
+    /// The C header of [the source](SizedLoops::c_source).
+    #[must_use]
+    pub fn c_header(&self) -> String {
+        tensorwright_codegen_c::header(&self.interface, None)
+    }
 }
 
 impl SizedKernel {
