@@ -151,23 +151,8 @@ impl SizedBuilder<'_> {
 
     /// Applies the schedule and lowers the loops, without compiling them.
     ///
-    /// # Errors
-    /// A rejected schedule step, loops that generate too much code, or a target that is no
-    /// processor.
-    pub fn lower(self) -> Result<LoweredProgram, Diagnostics> {
-        self.builder.lower()
-    }
-
-    /// Compiles, and loads the code into this process if it can run here.
-    ///
-    /// # Errors
-    /// As [`SizedBuilder::lower`], and errors of code generation.
-    pub fn build(self) -> Result<SizedKernel, Diagnostics> {
-        Ok(SizedKernel { program: self.program.clone(), kernel: self.builder.build()? })
-    }
-
-    /// The kernel in C, for any processor. Its functions take the sizes that vary first, and refuse
-    /// those for which the kernel is not made.
+    /// Functions of all texts take the sizes that vary first, and refuse those for which the kernel
+    /// is not made.
     ///
     /// ```
     /// use tensorwright::Module;
@@ -182,17 +167,18 @@ impl SizedBuilder<'_> {
     /// ```
     ///
     /// # Errors
-    /// If C cannot express the loops.
-    pub fn c_source(&self) -> Result<String, Diagnostics> {
-        let source = tensorwright_codegen_c::emit(&self.nest);
-        let source = source.map(|source| source.code);
-        source.map_err(|error| self.program.failed(Code::KernelFailed, error.to_string()))
+    /// A rejected schedule step, loops that generate too much code, or a target that is no
+    /// processor.
+    pub fn lower(self) -> Result<LoweredProgram, Diagnostics> {
+        self.builder.lower()
     }
 
-    /// The C header of [the source](SizedLoops::c_source).
-    #[must_use]
-    pub fn c_header(&self) -> String {
-        tensorwright_codegen_c::header(&self.interface, None)
+    /// Compiles, and loads the code into this process if it can run here.
+    ///
+    /// # Errors
+    /// As [`SizedBuilder::lower`], and errors of code generation.
+    pub fn build(self) -> Result<SizedKernel, Diagnostics> {
+        Ok(SizedKernel { program: self.program.clone(), kernel: self.builder.build()? })
     }
 }
 
