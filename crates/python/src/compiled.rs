@@ -14,7 +14,7 @@ use tensorwright_records::open_existing;
 use tensorwright_tuner::{LookupReport, ScheduleLookup, ScheduleQuery};
 
 use crate::definition::{Choices, Definition, Sizes};
-use crate::dynamic::Family;
+use crate::family::Family;
 use crate::objects;
 
 /// Calls with more innermost iterations release the interpreter lock.

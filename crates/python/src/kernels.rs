@@ -11,7 +11,7 @@ use tensorwright::{Diagnostics, Program};
 
 use crate::compiled::{Compiled, Strides, Variant, remembered};
 use crate::definition::{Definition, Sizes};
-use crate::dynamic::{Family, FamilyProgram};
+use crate::family::{Family, FamilyProgram};
 use crate::lock::lock;
 use crate::specialised::Specialised;
 

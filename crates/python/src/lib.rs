@@ -13,6 +13,7 @@ mod dense;
 mod dynamic;
 mod error;
 mod expected;
+mod family;
 mod foreign;
 mod frozen;
 mod interrupt;

@@ -21,11 +21,10 @@ use tensorwright::{Diagnostics, Program};
 
 use crate::compiled::{Compiled, CompiledKernel, Strides, Variant};
 use crate::definition::{Definition, Sizes};
+use crate::family::FamilyProgram;
 use crate::kernels::Kernels;
 use crate::parts::{Part, Placement, Way};
 use crate::specialised::{Shapes, Specialised, shapes};
-
-pub(crate) use ranges::{Family, FamilyProgram};
 
 /// Why a call cannot be computed.
 #[derive(Debug)]

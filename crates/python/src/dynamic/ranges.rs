@@ -8,6 +8,7 @@ use tensorwright::{Diagnostics, SizedProgram};
 
 use super::varying::is_named;
 use crate::definition::{Definition, Sizes};
+use crate::family::{Family, FamilyProgram};
 use crate::kernels::Kernels;
 
 /// The greatest values of sizes that vary; the first is taken for which all index arithmetic fits
@@ -21,23 +22,6 @@ const FIXED: i64 = 64 << 20;
 /// made for. One row needs other loops than many, and a small image others than a large one, whose
 /// intermediates exceed caches.
 const REGIMES: [(i64, i64); 3] = [(4, 2), (256, 64), (i64::MAX, 1024)];
-
-/// The sizes of a program for a range: the names of those that vary, and the values of the others.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Family {
-    pub(crate) varying: Vec<String>,
-    pub(crate) known: Sizes,
-    /// The position of the regime.
-    pub(crate) regime: usize,
-}
-
-/// The program of a family.
-#[derive(Debug)]
-pub(crate) enum FamilyProgram {
-    Bound(SizedProgram),
-    /// No size can vary; with the reason.
-    Fixed(String),
-}
 
 /// A family with its program.
 pub(super) struct Found {
