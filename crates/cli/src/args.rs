@@ -103,13 +103,16 @@ pub(crate) struct RunArgs {
 
 /// Compile a definition to a file, or print an intermediate representation
 ///
-/// The result needs neither Tensorwright nor LLVM.
+/// The result needs neither Tensorwright nor LLVM. Sizes may be ranges: one kernel then serves all
+/// values, on parts of larger tensors, too. `N=64..4096~512%64` are the multiples of 64, and 512 is
+/// to be the fastest. Processors only, with the default schedule or one in a file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit loops
   tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit asm --target avx2
   tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit shared -o libgemm.so
-  tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit c -o gemm.c")]
+  tensorwright compile gemm.tc --def gemm --size M=64,N=64,K=64 --emit c -o gemm.c
+  tensorwright compile gemm.tc --def gemm --size M=1..4096~64,N=64,K=64 --emit shared -o libgemm.so")]
 pub(crate) struct CompileArgs {
     #[command(flatten)]
     pub(crate) program: ProgramArgs,
@@ -243,7 +246,8 @@ pub(crate) struct ProgramArgs {
     #[arg(long = "def", value_name = "NAME")]
     pub(crate) def: Option<String>,
 
-    /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated
+    /// Sizes and integer scalars, such as `M=128,K=64`; may be repeated. `compile` and `run` take
+    /// ranges, such as `N=1..512`
     #[arg(long = "size", value_name = "NAME=NUMBER,...")]
     pub(crate) sizes: Vec<SizeList>,
 }

@@ -57,10 +57,7 @@ impl WrittenFiles {
 
 /// The requested text; `None` if the form is binary.
 fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
-    let lowered = || -> Result<LoweredProgram, Diagnostics> {
-        let program = super::program(&args.program)?;
-        super::kernel(&program, &args.kernel)?.lower()
-    };
+    let lowered = || lowered(args);
     Ok(Some(match args.emit {
         Emit::Loops => lowered()?.loops(),
         Emit::Passes => {
@@ -79,6 +76,23 @@ fn text(args: &CompileArgs) -> Result<Option<String>, Diagnostics> {
         Emit::Asm => lowered()?.assembly()?,
         Emit::Object | Emit::Shared | Emit::Rust | Emit::Cubin => return Ok(None),
     }))
+}
+
+/// The loops for the sizes of the command line: one kernel for all values of those that vary.
+fn lowered(args: &CompileArgs) -> Result<LoweredProgram, Diagnostics> {
+    let Some(sizes) = crate::sizes::varying(&args.program.sizes)? else {
+        let program = super::program(&args.program)?;
+        return super::kernel(&program, &args.kernel)?.lower();
+    };
+    let module = files::module_with(&args.program.file)?;
+    let program = super::chosen(&module, &args.program)?.bind_sized(sizes)?;
+    let goal = super::goal(&args.kernel.target)?;
+    let builder = program.compile().target(goal.target.clone()).threads(goal.threads());
+    let mut builder = builder.precision(goal.precision);
+    if let Some(path) = &args.kernel.schedule {
+        builder = builder.schedule_source(files::schedule(path)?)?;
+    }
+    builder.lower()
 }
 
 /// The device kernels, after a comment with their launch parameters.
@@ -110,20 +124,18 @@ fn join(extents: &[impl ToString; 3]) -> String {
 /// Writes an object, a shared library or a Rust module, with its companion files.
 fn binary(args: &CompileArgs) -> Result<WrittenFiles, Diagnostics> {
     let path = args.output.as_deref().ok_or_else(|| output_needed(args.emit))?;
-    let program = super::program(&args.program)?;
+    let lowered = lowered(args)?;
     if args.emit == Emit::Cubin {
-        let lowered = super::kernel(&program, &args.kernel)?.lower()?;
         files::write_bytes(path, Kernels::of(&lowered)?.cubin())?;
         return Ok(WrittenFiles { files: vec![path.to_owned()], advice: None });
     }
-    let kernel = super::kernel(&program, &args.kernel)?.build()?;
-    let lowered = kernel.lowered();
+    let written = lowered.object()?;
     let header = path.with_extension("h");
     match args.emit {
         Emit::Rust => {
             let object = path.with_extension("o");
             files::write_bytes(path, lowered.rust_module()?.as_bytes())?;
-            files::write_bytes(&object, kernel.object()?)?;
+            files::write_bytes(&object, &written)?;
             let advice = format!(
                 "use it as a module and link the object: \
                  `rustc main.rs -C link-arg={o}`, or in build.rs \
@@ -133,13 +145,13 @@ fn binary(args: &CompileArgs) -> Result<WrittenFiles, Diagnostics> {
             Ok(WrittenFiles { files: vec![path.to_owned(), object], advice: Some(advice) })
         }
         Emit::Shared => {
-            files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper()?, kernel.object()?)?)?;
+            files::write_bytes(path, &shared(&args.cc, &lowered.c_wrapper()?, &written)?)?;
             files::write_bytes(&header, lowered.c_header()?.as_bytes())?;
             Ok(WrittenFiles { files: vec![path.to_owned(), header], advice: None })
         }
         _ => {
             let wrapper = sibling(path, "_call.c");
-            files::write_bytes(path, kernel.object()?)?;
+            files::write_bytes(path, &written)?;
             files::write_bytes(&header, lowered.c_header()?.as_bytes())?;
             files::write_bytes(&wrapper, lowered.c_wrapper()?.as_bytes())?;
             let advice = format!(

@@ -103,6 +103,39 @@ fn a_shared_library_is_called_from_c() {
 }
 
 #[test]
+fn one_library_is_for_a_range_of_sizes() {
+    let scratch = Scratch::new("range");
+    let text = "def add(float(M,N) x, float(N) b) -> (y) { y(i,j) = x(i,j) + b(j) + x(0,j) }";
+    scratch.write("add.tc", text);
+    let main = r#"
+#include "libadd.h"
+#include <stdio.h>
+
+int main(void) {
+    float x[4 * 10], b[6], y[3 * 8];
+    for (int i = 0; i < 40; i++) x[i] = i;
+    for (int j = 0; j < 6; j++) b[j] = 100 * j;
+    for (int i = 0; i < 24; i++) y[i] = -1;
+    /* Three rows of six elements: from rows of ten, into rows of eight. */
+    const int64_t strides[] = {10, 8};
+    int code = add_run(3, 6, x + 12, b, y, strides, NULL, NULL);
+    printf("%d: %g %g %g %g\n", code, y[0], y[8 + 5], y[2 * 8 + 5], y[8 + 6]);
+    code = add_call(2, 4, x, b, y);
+    printf("%d: %g %g\n", code, y[0], y[7]);
+    printf("%d %d\n", add_call(1001, 4, x, b, y), add_call(0, 4, x, b, y));
+    return 0;
+}
+"#;
+    scratch.write("main.c", main);
+    let sizes = ["--size", "M=1..1000,N=2..64~48%2"];
+    let args = [&["compile", "add.tc"][..], &sizes, &["--emit", "shared", "-o", "libadd.so"]];
+    scratch.run(env!("CARGO_BIN_EXE_tensorwright"), &args.concat());
+    scratch.run("cc", &["-std=c11", "main.c", "./libadd.so", "-Wl,-rpath,$ORIGIN", "-o", "main"]);
+    // 12 + 0 + 12, 27 + 500 + 17, 37 + 500 + 17; 0 + 0 + 0, 7 + 300 + 3.
+    assert_eq!(scratch.run(scratch.main(), &[]), "0: 24 544 554 -1\n0: 0 310\n-2 -2\n");
+}
+
+#[test]
 fn an_object_is_linked_with_its_wrapper() {
     let scratch = Scratch::new("object");
     let told = scratch.compile("object", "dense.o");

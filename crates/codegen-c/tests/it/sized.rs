@@ -161,7 +161,9 @@ fn random(seed: u64) -> Option<SizedCase> {
         program.tensors.iter_mut().for_each(|tensor| tensor.is_const = false);
     }
     let goal: Goal = Goal::new(Cpu::avx2()).with_workers(1 + (seed % 2) as i64).into();
-    let (_, nest) = default_sized(&sized, canonical_sized(&sized)?, &goal).unwrap();
+    let canonical = canonical_sized(&sized)?;
+    let schedule = default_sized(&sized, canonical.clone(), &goal).unwrap();
+    let nest = schedule.apply(canonical).unwrap();
     let nest = lower_with(nest, &lower_options(&goal.target), &mut |_, _| {}).unwrap();
     let known = program.sizes.iter().filter(is_known).cloned().collect();
     let name = format!("random{seed}");

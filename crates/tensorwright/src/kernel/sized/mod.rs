@@ -10,7 +10,9 @@ use std::sync::Arc;
 use super::builder::KernelBuilder;
 use super::lowered::LoweredProgram;
 use super::{Arguments, Frozen, Kernel};
-use crate::{Code, Def, Diagnostic, Diagnostics, ObjectCache, Precision, Program, Target, ir};
+use crate::{
+    Code, Def, Diagnostic, Diagnostics, ObjectCache, Precision, Program, Source, Target, ir,
+};
 
 /// A definition bound to sizes some of which vary between calls.
 ///
@@ -122,6 +124,14 @@ impl SizedBuilder<'_> {
     /// An invalid line.
     pub fn schedule_text(self, text: &str) -> Result<Self, Diagnostics> {
         Ok(Self { builder: self.builder.schedule_text(text)?, ..self })
+    }
+
+    /// Like [`SizedBuilder::schedule_text`], for a named text.
+    ///
+    /// # Errors
+    /// An invalid line.
+    pub fn schedule_source(self, source: Source) -> Result<Self, Diagnostics> {
+        Ok(Self { builder: self.builder.schedule_source(source)?, ..self })
     }
 
     /// Sets the target; the default is this machine's processor.
