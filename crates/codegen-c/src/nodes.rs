@@ -165,16 +165,15 @@ impl Emitter<'_> {
     /// An address in the worker's private part of the workspace.
     fn private_place(&self, offset: i64) -> String {
         let (shared, private) = (self.plan.size.shared_bytes, self.plan.size.private_bytes);
-        let sized = self.run_time_end().map_or_else(String::new, |end| format!(" + {end}"));
+        let start = match (self.run_time_end(), shared + offset) {
+            (None, start) => start.to_string(),
+            (Some(end), 0) => end.to_owned(),
+            (Some(end), start) => format!("{start} + {end}"),
+        };
         match self.in_task {
-            true => {
-                format!(
-                    "(char *)workspace + {}{sized} + worker * INT64_C({private})",
-                    shared + offset
-                )
-            }
+            true => format!("(char *)workspace + {start} + worker * INT64_C({private})"),
             // Outside of parallel loops there is one worker.
-            false => format!("(char *)workspace + {}{sized}", shared + offset),
+            false => format!("(char *)workspace + {start}"),
         }
     }
 

@@ -85,7 +85,7 @@ fn lowered(args: &CompileArgs) -> Result<LoweredProgram, Diagnostics> {
         return super::kernel(&program, &args.kernel)?.lower();
     };
     let module = files::module_with(&args.program.file)?;
-    let program = super::chosen(&module, &args.program)?.bind_sized(sizes)?;
+    let program = super::chosen(&module, &args.program)?.bind_sized(sizes)?.with_changing_inputs();
     let goal = super::goal(&args.kernel.target)?;
     let builder = program.compile().target(goal.target.clone()).threads(goal.threads());
     let mut builder = builder.precision(goal.precision);

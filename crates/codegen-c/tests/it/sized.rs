@@ -96,6 +96,15 @@ fn cases() -> Vec<(SizedCase, Vec<Vec<i64>>)> {
         ),
         (
             of(
+                "rows",
+                SOFTMAX,
+                &[("N", up_to(7, 3)), ("D", up_to(5000, 33))],
+                "total: compute_at y n\ne: compute_at y n\ny: parallel n",
+            ),
+            vec![vec![7, 9], vec![1, 1]],
+        ),
+        (
+            of(
                 "images",
                 "def images(half(N,C,H,W) x, half a, half(C) w) -> (y, s) { y(n,h,v) +=! x(n,c,h,v) * w(c)  s(n) max=! y(n,h,v) * a }",
                 &[

@@ -152,6 +152,7 @@ impl LoweredProgram {
     /// # Errors
     /// If C cannot express the loops.
     pub fn c_source(&self) -> Result<String, Diagnostics> {
+        self.has_callers("C")?;
         let source = match self.target.gpu() {
             None => tensorwright_codegen_c::emit(&self.nest),
             // Blocks and threads run one after the other.
@@ -163,6 +164,18 @@ impl LoweredProgram {
             }
         };
         source.map(|source| source.code).map_err(|error| self.not_emitted(&error))
+    }
+
+    /// An error if callers in a language cannot prepare the constants.
+    fn has_callers(&self, language: &str) -> Result<(), Diagnostics> {
+        if !self.interface.is_sized() || !self.interface.has_constants() {
+            return Ok(());
+        }
+        let message =
+            format!("callers in {language} cannot prepare constants of kernels whose sizes vary");
+        let help = "compile the program without constants (`with_changing_inputs`)";
+        let diagnostic = Diagnostic::without_place(Code::KernelFailed, message).help(help);
+        Err(Diagnostics::new(self.program.ir().source.clone(), vec![diagnostic]))
     }
 
     /// The device program in a dialect of C: kernels for the loops that the schedule binds to
@@ -239,6 +252,7 @@ impl LoweredProgram {
     /// # Errors
     /// If the target is a device.
     pub fn c_header(&self) -> Result<String, Diagnostics> {
+        self.has_callers("C")?;
         let requirement = self.requirement("header")?;
         Ok(tensorwright_codegen_c::header(&self.interface, Some(&requirement)))
     }
@@ -248,6 +262,7 @@ impl LoweredProgram {
     /// # Errors
     /// If the target is a device.
     pub fn c_wrapper(&self) -> Result<String, Diagnostics> {
+        self.has_callers("C")?;
         let requirement = self.requirement("wrapper")?;
         Ok(tensorwright_codegen_c::wrapper(&self.interface, &requirement))
     }
@@ -257,6 +272,7 @@ impl LoweredProgram {
     /// # Errors
     /// If the target is a device.
     pub fn rust_module(&self) -> Result<String, Diagnostics> {
+        self.has_callers("Rust")?;
         let requirement = self.requirement("Rust module")?;
         Ok(tensorwright_codegen_c::rust_module(&self.interface, &requirement))
     }

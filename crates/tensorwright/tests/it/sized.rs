@@ -550,6 +550,11 @@ fn constants_of_known_extents_are_prepared_once() {
     let kernel = program.compile().build().unwrap();
     assert!(kernel.needs_constants());
     assert!(kernel.lowered().interface().has_prepare, "{}", kernel.lowered().loops());
+    insta::assert_snapshot!(kernel.lowered().c_source().unwrap_err(), @"
+        [E1005] Error: callers in C cannot prepare constants of kernels whose sizes vary
+           Help: compile the program without constants (`with_changing_inputs`)
+    ");
+    assert!(program.with_changing_inputs().compile().lower().unwrap().c_source().is_ok());
 
     let likely = def.bind([("B", 1), ("K", 64), ("N", 80)]).unwrap();
     let mut weights = likely.random_inputs(7).unwrap();

@@ -204,6 +204,9 @@ struct Call<'c> {
 impl<'c> Call<'c> {
     /// A call with random inputs; `None` if the reference fails.
     fn new(case: &'c SizedCase, sizes: Vec<i64>, is_dense: bool, seed: u64) -> Option<Self> {
+        // The interface knows the conditions of the program.
+        let is_allowed = case.interface.numbers_for(&sizes).is_some();
+        assert_eq!(is_allowed, case.program.check(&sizes).is_ok(), "{sizes:?}");
         let Some(program) = case.at(&sizes) else {
             return Some(Self::refused(case, sizes));
         };

@@ -96,6 +96,17 @@ impl SizedProgram {
         &self.ir
     }
 
+    /// The same program without constants, whose values may change in every call: texts of kernels
+    /// whose sizes vary have no function that prepares them.
+    #[must_use]
+    pub fn with_changing_inputs(&self) -> Self {
+        let mut ir = ir::SizedProgram::clone(&self.ir);
+        for program in [&mut ir.likely, &mut ir.general] {
+            program.tensors.iter_mut().for_each(|tensor| tensor.is_const = false);
+        }
+        Self { general: Program::new(ir.general.clone()), ir: Arc::new(ir) }
+    }
+
     /// Starts to compile the program.
     pub fn compile(&self) -> SizedBuilder<'_> {
         let builder = KernelBuilder::new(&self.general, Some(&self.ir));
