@@ -18,6 +18,8 @@ pub enum Number {
         least: i64,
         /// The greatest value.
         most: i64,
+        /// A value that satisfies all conditions.
+        likely: i64,
         /// All values are multiples of it, and the kernel gets the quotient.
         multiple: i64,
     },
@@ -134,6 +136,7 @@ pub(super) fn of(nest: &LoopNest) -> Vec<Number> {
             name: size.name.clone(),
             least: size.range.least,
             most: size.range.most,
+            likely: size.range.likely,
             multiple: size.range.multiple.max(1),
         },
         NumberSource::Stride(buffer, dimension) => {

@@ -11,7 +11,7 @@
 
 use super::device::has_bound;
 use super::{LowerError, LowerOptions};
-use crate::nest::{Buffer, BufferId, LoopKind, LoopNest, Memory, Node, Owner};
+use crate::nest::{Body, Buffer, BufferId, LoopKind, LoopNest, Memory, Node, Owner};
 
 /// Limits on the stack memory of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,10 @@ fn settle_on_device(nest: &mut LoopNest) -> Result<(), LowerError> {
     for buffer in nest.buffers.iter_mut().filter(|buffer| buffer.owner.is_kernel()) {
         buffer.memory = Some(Memory::Workspace);
     }
+    // Devices have no such hints, and one for a buffer of a thread would seem to share it.
+    for body in [&mut nest.prepare, &mut nest.body] {
+        *body = without_hints(std::mem::take(body));
+    }
     let mut found: Vec<(BufferId, Memory)> = Vec::new();
     for node in nest.body.iter().filter(|node| has_bound(std::slice::from_ref(node))) {
         locals_of(std::slice::from_ref(node), false, &mut found);
@@ -71,6 +75,23 @@ fn settle_on_device(nest: &mut LoopNest) -> Result<(), LowerError> {
         nest.buffers[id.0 as usize].memory = Some(memory);
     }
     Ok(())
+}
+
+/// The nodes without prefetches.
+fn without_hints(nodes: Body) -> Body {
+    let one = |node: Node| match node {
+        Node::Prefetch(_) => None,
+        Node::Loop(mut l) => {
+            l.body = without_hints(l.body);
+            Some(Node::Loop(l))
+        }
+        Node::Guard(mut guard) => {
+            guard.body = without_hints(guard.body);
+            Some(Node::Guard(guard))
+        }
+        other => Some(other),
+    };
+    nodes.into_iter().filter_map(one).collect()
 }
 
 /// The buffers of the loops of a launch.

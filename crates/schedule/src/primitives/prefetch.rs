@@ -19,7 +19,7 @@ use super::find::{find_buffer, loop_at, loop_at_mut, loops_on, store_at, store_p
 use super::footprint::find_host;
 use super::reduction_init::OpenReductions;
 use super::{Reach, Rule};
-use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var};
+use crate::nest::{Loop, LoopKind, LoopNest, Node, Prefetch, Var, for_each_loop};
 use crate::primitives::renaming::Renaming;
 use crate::refusal::Refusal;
 use crate::words::Words;
@@ -59,6 +59,16 @@ impl Rule for SetPrefetch {
     fn apply(&self, stage: &str, nest: &mut LoopNest) -> Result<(), Refusal> {
         let buffer = find_buffer(nest, &self.tensor)?;
         let host = find_host(nest, stage, &self.at)?;
+        let mut is_made_here = false;
+        for_each_loop(&loop_at(nest, &host)?.body, &mut |l| {
+            is_made_here |= l.locals.contains(&buffer);
+        });
+        if is_made_here {
+            return Err(Refusal::new(format!(
+                "`{}` lives inside of loop `{}`, so it is not there ahead of it",
+                self.tensor, self.at
+            )));
+        }
         let around: Vec<Var> = loops_on(nest, &host).iter().map(|l| l.var).collect();
         let var = loop_at(nest, &host)?.var;
         let open = OpenReductions::at(nest, &host);
@@ -133,5 +143,27 @@ impl Rewrite for Later<'_> {
             let fixed = self.fixed.iter().find(|(var, _)| *var == axis);
             Some(Index::constant(fixed.map_or(0, |(_, value)| *value)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorwright_lang::Module;
+
+    use crate::{Schedule, canonical};
+
+    #[test]
+    fn what_lives_inside_of_the_loop_is_not_there_yet() {
+        let text = "def f(float(M,N) A, float(N) b) -> (y) { y(i) +=! A(i,j) * b(j) }";
+        let program = Module::parse("f.tc", text).unwrap().bind("f", [("M", 8), ("N", 8)]).unwrap();
+        let apply = |steps: &str| Schedule::parse(steps).unwrap().apply(canonical(&program));
+        let tile =
+            "y: split i 4\ny: split j 4\ny: reorder i.0 j.0 i.1 j.1\ny: cache_write at i.1\n";
+        let refused = apply(&format!("{tile}y: prefetch y.tile at j.0 1")).unwrap_err();
+        assert_eq!(
+            refused.reason(),
+            "`y.tile` lives inside of loop `j.0`, so it is not there ahead of it"
+        );
+        assert!(apply(&format!("{tile}y: prefetch A at j.0 1")).is_ok());
     }
 }

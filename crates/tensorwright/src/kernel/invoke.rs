@@ -57,14 +57,14 @@ fn takes(parameter: &Parameter, memory: &Memory<'_>, function: Function) -> bool
     }
 }
 
-/// The numbers for dense memory and the least sizes, and their workspace: none if sizes are fixed.
+/// The numbers for dense memory and likely sizes, and their workspace: none if sizes are fixed.
 /// Otherwise memory is only bound to prepare constants, which no size affects.
 fn numbers(interface: &Interface) -> Option<(Vec<i64>, Workspace)> {
-    let least = |number: &Number| match number {
-        Number::Size { least, .. } => Some(*least),
+    let likely = |number: &Number| match number {
+        Number::Size { likely, .. } => Some(*likely),
         _ => None,
     };
-    let sizes: Vec<i64> = interface.numbers.iter().filter_map(least).collect();
+    let sizes: Vec<i64> = interface.numbers.iter().filter_map(likely).collect();
     let values = interface.numbers_for(&sizes)?;
     let stride = |parameter: usize, dimension: usize| {
         let shape = &interface.parameters.get(parameter)?.shape;
