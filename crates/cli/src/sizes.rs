@@ -93,7 +93,10 @@ fn range(least: &str, rest: &str) -> Result<Given, String> {
         return Err(format!("`{least}..{most}` holds nothing: write a range such as 1..512"));
     }
     let is_plain = likely.is_none() && multiple.is_none();
-    let multiple = multiple.unwrap_or(1).max(1);
+    let multiple = multiple.unwrap_or(1);
+    if multiple < 1 || most / multiple * multiple < least {
+        return Err(format!("`{least}..{most}` holds no multiple of {multiple}"));
+    }
     let nearest = LIKELY.clamp(least, most);
     // Rounded up, unless that is too much.
     let usual = nearest.saturating_add(multiple - 1) / multiple * multiple;
@@ -239,6 +242,8 @@ mod tests {
             ("A=5..3", "holds nothing"),
             ("A=1..x", "`x` is not a whole number"),
             ("A=1..9~y", "`y` is not a whole number"),
+            ("A=1..9%16", "`1..9` holds no multiple of 16"),
+            ("A=1..9%0", "`1..9` holds no multiple of 0"),
         ] {
             assert!(text.parse::<SizeList>().unwrap_err().contains(message), "{text}");
         }
