@@ -31,6 +31,7 @@ use toml::Spanned;
 
 use crate::extent::Extent;
 use crate::mode::Mode;
+use crate::nesting::nested_too_deep;
 
 /// The longest manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -178,6 +179,11 @@ impl Manifest {
             let message = format!("the manifest is longer than {MAX_BYTES} bytes");
             return Err(problem(Diagnostic::without_place(Code::InvalidManifest, message)));
         }
+        if let Some(at) = nested_too_deep(source.text()) {
+            let message = "a bracket is nested too deep, or one before it is not closed";
+            let diagnostic = Diagnostic::new(Code::InvalidManifest, place(at..at + 1), message);
+            return Err(problem(diagnostic));
+        }
         let tables: Tables = toml::from_str(source.text()).map_err(|e| problem(unreadable(&e)))?;
         if tables.operator.is_empty() {
             let message = "the manifest has no operator";
@@ -269,6 +275,16 @@ mod tests {
 
     fn read(text: &str) -> Result<Manifest, Diagnostics> {
         Manifest::parse(Source::new("manifest.toml", text))
+    }
+
+    #[test]
+    fn tables_that_are_not_closed_do_not_exhaust_the_stack() {
+        let table = "[[operator]]\nfile = \"a.tc\"\nsizes = { M = 4\n";
+        let error = read(&table.repeat(2000)).unwrap_err();
+        assert_eq!(
+            error.list()[0].message,
+            "a bracket is nested too deep, or one before it is not closed"
+        );
     }
 
     #[test]

@@ -79,6 +79,10 @@ pub(super) fn parse(
         let message = format!("the configuration is longer than {MAX_BYTES} bytes");
         return Err(wrong(None, message, KEYS));
     }
+    if let Some(at) = tensorwright_tuner::nested_too_deep(text) {
+        let message = "a bracket is nested too deep, or one before it is not closed".to_owned();
+        return Err(wrong(Some(at..at + 1), message, KEYS));
+    }
     let tables: Tables = toml::from_str(text)
         .map_err(|error| wrong(error.span(), error.message().to_owned(), KEYS))?;
     let line = |at: usize| source.line_column(at as u32).0;
