@@ -89,7 +89,7 @@ pub(crate) fn run(
 ) -> Result<(), Diagnostics> {
     let pointers = Pointers { inputs, outputs: outputs.pointers() };
     let pointers = &pointers;
-    if shape.is_long {
+    if shape.part.as_ref().is_some_and(|part| part.is_long) {
         py.detach(|| interruptible(|| pointers.call(shape, frozen)))
     } else {
         pointers.call(shape, frozen)

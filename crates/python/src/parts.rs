@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use tensorwright::runtime::{AlignedBuffer, AllocError};
-use tensorwright::{Code, Diagnostic, Diagnostics, Frozen, Kernel, SizedCall};
+use tensorwright::{Code, Diagnostic, Diagnostics, Frozen, Kernel, Program, SizedCall};
 
 use crate::compiled::{Compiled, CompiledKernel};
 
@@ -14,6 +14,8 @@ use crate::compiled::{Compiled, CompiledKernel};
 pub(crate) struct Part {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) way: Way,
+    /// Whether calls release the interpreter lock.
+    pub(crate) is_long: bool,
 }
 
 /// How a kernel is called.
@@ -150,6 +152,12 @@ impl Drop for Scratch {
 }
 
 impl Part {
+    /// A kernel for calls that compute a program.
+    pub(crate) fn new(compiled: Arc<Compiled>, way: Way, program: &Program) -> Self {
+        let is_long = compiled.is_long(program);
+        Self { compiled, way, is_long }
+    }
+
     /// Whether errors of the kernel may be about other sizes than the caller's.
     pub(crate) fn is_for_others(&self) -> bool {
         match &self.way {

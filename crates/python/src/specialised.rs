@@ -26,8 +26,6 @@ pub(crate) struct Specialised {
     pub(crate) outputs: Vec<Expected>,
     /// The kernel; `None` if the results have no elements.
     pub(crate) part: Option<Part>,
-    /// Whether calls release the interpreter lock.
-    pub(crate) is_long: bool,
     /// The makers of results.
     pub(crate) makers: ArrayMakers,
 }
@@ -103,10 +101,9 @@ impl Specialised {
     ) -> Self {
         let here = |count: usize| vec![Placement::At(0); count];
         let (inputs, outputs) = (here(program.inputs().len()), here(program.outputs().len()));
-        let is_long = compiled.is_long(program);
-        let part = Part { compiled, way: Way::Placed { inputs, outputs, ends: Vec::new() } };
-        let shapes = shapes(program);
-        Self::of(definition, &shapes, sizes, &Strides::new(), Some(part)).long(is_long)
+        let way = Way::Placed { inputs, outputs, ends: Vec::new() };
+        let part = Part::new(compiled, way, program);
+        Self::of(definition, &shapes(program), sizes, &Strides::new(), Some(part))
     }
 
     /// A plan whose inputs and outputs have these shapes.
@@ -128,16 +125,10 @@ impl Specialised {
         Self {
             inputs: definition.signature.params.iter().map(input).collect(),
             outputs: outputs.iter().map(Expected::new).collect(),
-            is_long: false,
             part,
             sizes,
             makers: ArrayMakers::default(),
         }
-    }
-
-    /// The same, whose calls release the interpreter lock or not.
-    pub(crate) fn long(self, is_long: bool) -> Self {
-        Self { is_long, ..self }
     }
 
     /// Whether its kernel is outdated.

@@ -208,7 +208,7 @@ pub(super) fn empty(
         outputs: real.1.iter().zip(outputs).map(placement).collect(),
         ends: guards.iter().map(|it| found.range(it.stage, it.axis).1.max(0) as i32).collect(),
     };
-    let part = Part { compiled, way };
+    let part = Part::new(compiled, way, program);
     Ok(Specialised::of(definition, real, sizes, &Strides::new(), Some(part)))
 }
 

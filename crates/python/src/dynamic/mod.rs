@@ -118,10 +118,8 @@ fn of_family(
     };
     let CompiledKernel::Sized(kernel) = &compiled.kernel else { return Ok(None) };
     let way = Way::Sized(kernel.plan(&values, &all)?);
-    let is_long = compiled.is_long(program);
-    let (part, shapes) = (Part { compiled, way }, shapes(program));
-    let plan = Specialised::of(definition, &shapes, sizes.clone(), &strides, Some(part));
-    Ok(Some(plan.long(is_long)))
+    let (part, shapes) = (Part::new(compiled, way, program), shapes(program));
+    Ok(Some(Specialised::of(definition, &shapes, sizes.clone(), &strides, Some(part))))
 }
 
 /// The inputs and outputs of a definition for sizes, some of which may be zero.
@@ -152,11 +150,9 @@ fn whole(
     };
     let inputs = program.inputs().iter().enumerate().map(place).collect();
     let outputs = vec![Placement::At(0); program.outputs().len()];
-    let is_long = compiled.is_long(program);
-    let part = Part { compiled, way: Way::Placed { inputs, outputs, ends: Vec::new() } };
-    let shapes = shapes(program);
-    let plan = Specialised::of(definition, &shapes, exact.sizes, &exact.strides, Some(part));
-    Ok(plan.long(is_long))
+    let way = Way::Placed { inputs, outputs, ends: Vec::new() };
+    let part = Part::new(compiled, way, program);
+    Ok(Specialised::of(definition, &shapes(program), exact.sizes, &exact.strides, Some(part)))
 }
 
 /// The strides of non-dense inputs, if they may get kernels.

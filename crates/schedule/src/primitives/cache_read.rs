@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The copy is a separate stage, called `B.pack`, with the loops `d0`, `d1`, .... Elements outside
-//! of the tensor are zero, or are not there if its extent depends on sizes. An initial value of a reduction around the loop is read before the loop,
-//! from the tensor itself.
+//! of the tensor are zero, or are not there if its extent depends on sizes. An initial value of a
+//! reduction around the loop is read before the loop, from the tensor itself.
 //!
 //! All statements in the loop that read `B` read the copy. With `C: cache_read B alone at n.0`,
 //! only `C` does: another stage there may prefer another layout.

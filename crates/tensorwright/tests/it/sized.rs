@@ -12,7 +12,7 @@ use tensorwright::{
 use tensorwright_testkit::{Rng, generate, seeds};
 
 /// A definition, and the likely values of its sizes.
-const PROGRAMS: [(&str, &[(&str, i64)]); 12] = [
+const PROGRAMS: [(&str, &[(&str, i64)]); 13] = [
     ("def f(float(N) x) -> (y) { y(i) = 2 * x(i) + N }", &[("N", 100)]),
     ("def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", &[("M", 20), ("K", 24), ("N", 48)]),
     (
@@ -39,6 +39,7 @@ const PROGRAMS: [(&str, &[(&str, i64)]); 12] = [
     ("def f(float(T,D) x) -> (z) { z(t,d) = 0.5 * z(t-1,d) + x(t,d) scan t from 0 }", &[("T", 50), ("D", 40)]),
     ("def f(float(N) x, int32(N) at) -> (c) { c(b) +=! x(i) scatter b = at(i) where b in 0:16 }", &[("N", 100)]),
     ("def f(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", &[("M", 12), ("K", 16), ("N", 40)]),
+    ("def f(float(N,D) x, int32(N) ends) -> (y) { y(n) +=! d < ends(n) ? x(n,d) : 0 }", &[("N", 9), ("D", 40)]),
     ("def f(float(E,D) t, int32(N) x) -> (y) { y(n,d) = t(x(n), d) }", &[("E", 30), ("D", 40), ("N", 50)]),
 ];
 

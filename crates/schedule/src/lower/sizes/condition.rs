@@ -278,7 +278,10 @@ fn acting(op: ReductionOp, value: &Expr) -> Vec<Index> {
 /// The comparisons of indices that all have to hold for a condition to hold.
 fn conjuncts(condition: &Expr, found: &mut Vec<Index>) {
     match condition {
-        Expr::CompareIndex(op, a, b) => found.extend(holding(*op, a, b)),
+        // Data may change in the loop, and may depend on inner ones.
+        Expr::CompareIndex(op, a, b) => {
+            found.extend(holding(*op, a, b).filter(|index| !index.has_value()));
+        }
         Expr::Logic(LogicOp::And, a, b) => {
             conjuncts(a, found);
             conjuncts(b, found);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tensorwright_schedule::Interface;
 use tensorwright_schedule::interface::Parameter;
-use tensorwright_schedule::nest::Owner;
+use tensorwright_schedule::nest::{MAX_STRIDE, Owner};
 use tensorwright_schedule::workspace::Workspace;
 
 use super::super::constants::Constants;
@@ -100,6 +100,8 @@ impl SizedKernel {
             format!("`{name}` was given with {given} axes, and its extents are {shape:?}")
         } else if last.is_some_and(|(extent, stride)| *extent > 1 && *stride != 1) {
             format!("the last axis of `{name}` is not contiguous")
+        } else if strides.iter().any(|stride| stride.unsigned_abs() > MAX_STRIDE.unsigned_abs()) {
+            format!("neighbors in `{name}` are more than {MAX_STRIDE} elements apart")
         } else {
             return Ok(strides.to_vec());
         };
